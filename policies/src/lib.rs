@@ -6,4 +6,6 @@
 //! gives the same bytes on every machine.
 #![forbid(unsafe_code)]
 
+pub mod audit;
+pub mod canon;
 pub mod model;
