@@ -1,1 +1,6 @@
-//! daemon
+//! The imperative shell: sockets, processes, files and wiring around the rules of `policies`.
+//!
+//! The only crate with async code. It decides nothing: every rule is called from `policies`.
+#![forbid(unsafe_code)]
+
+pub mod config;
