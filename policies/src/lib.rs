@@ -8,4 +8,5 @@
 
 pub mod audit;
 pub mod canon;
+pub mod intake;
 pub mod model;
