@@ -8,5 +8,6 @@
 
 pub mod audit;
 pub mod canon;
+pub mod guard;
 pub mod intake;
 pub mod model;
