@@ -6,8 +6,16 @@
 //! gives the same bytes on every machine.
 #![forbid(unsafe_code)]
 
+pub mod admit;
 pub mod audit;
 pub mod canon;
+pub mod citations;
+pub mod claim;
+pub mod event;
 pub mod guard;
+mod injection;
 pub mod intake;
 pub mod model;
+mod provenance;
+pub mod redaction;
+mod spotlight;

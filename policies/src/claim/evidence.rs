@@ -1,0 +1,402 @@
+//! Evidence: a tool answer that was redacted and freed of instructions.
+//!
+//! It has no public constructor; `crate::admit` is the only place that builds one. What is stored
+//! is [`StoredEvidence`], which becomes evidence again only by being checked again.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{EvidenceId, LogSource, Millis, Payload, Series, Window};
+
+/// How a piece of evidence was obtained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvidenceMeta {
+    /// Tool that answered.
+    pub tool: String,
+    /// Arguments of the call, canonical JSON.
+    pub args: String,
+    /// Configured source it read.
+    pub source: String,
+    /// Span of time it covers.
+    pub window: Window,
+    /// When it was taken.
+    pub taken_at: Millis,
+    /// Why it is incomplete; `None` when it is whole.
+    pub partial: Option<String>,
+}
+
+/// What admission did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdmitStats {
+    /// Bytes of the raw answer.
+    pub bytes_read: u64,
+    /// Bytes of text that stayed.
+    pub bytes_kept: u64,
+    /// Redactions by kind.
+    pub redactions: BTreeMap<String, u32>,
+    /// Instructions removed.
+    pub removed: u32,
+}
+
+/// Where a value comes from (guardrails 8.1), most trustworthy first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provenance {
+    /// Metrics, supervisor state, deploy records, own probes.
+    Machine,
+    /// Fixed text and typed slots of a service's own log lines.
+    Service,
+    /// Documents that people wrote.
+    Human,
+    /// A kind of line that was first seen after onset.
+    Novel,
+    /// Free-text slots that users can fill.
+    User,
+}
+
+impl Provenance {
+    /// The word used on every wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Machine => "machine",
+            Self::Service => "service",
+            Self::Human => "human",
+            Self::Novel => "novel",
+            Self::User => "user",
+        }
+    }
+
+    /// True when a value seen only here may not become a parameter of an action (guardrails 8.5).
+    #[must_use]
+    pub const fn is_tainted(self) -> bool {
+        match self {
+            Self::Machine | Self::Service | Self::Human => false,
+            Self::Novel | Self::User => true,
+        }
+    }
+}
+
+/// An item of the payload whose first citable line is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LineOf {
+    /// Alert by index.
+    Alert(usize),
+    /// Log line by index.
+    Log(usize),
+    /// Series by index.
+    Series(usize),
+    /// Deploy by index.
+    Deploy(usize),
+    /// Hunk by index of deploy, file and hunk.
+    Hunk(usize, usize, usize),
+    /// Unit event by index.
+    Unit(usize),
+    /// Call edge by index.
+    Edge(usize),
+    /// Runbook section by index.
+    Section(usize),
+}
+
+/// A tool answer that may be reasoned about.
+///
+/// ```compile_fail
+/// let e = policies::claim::Evidence { id: policies::model::EvidenceId(1) };
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    id: EvidenceId,
+    meta: EvidenceMeta,
+    payload: Payload,
+    stats: AdmitStats,
+    lines: Vec<String>,
+    index: BTreeMap<LineOf, u32>,
+}
+
+/// What `admit` hands over to build evidence from.
+pub(crate) struct Parts {
+    pub(crate) id: EvidenceId,
+    pub(crate) meta: EvidenceMeta,
+    pub(crate) payload: Payload,
+    pub(crate) stats: AdmitStats,
+}
+
+/// The stored form. Anyone can build one, so it is never trusted: `admit::rehydrate_evidence`
+/// sends it through the redactor and the injection filter again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredEvidence {
+    /// Number inside the incident.
+    pub id: EvidenceId,
+    /// How it was obtained.
+    pub meta: EvidenceMeta,
+    /// The redacted content.
+    pub payload: Payload,
+    /// What admission did.
+    pub stats: AdmitStats,
+}
+
+impl Evidence {
+    pub(crate) fn from_parts(parts: Parts) -> Self {
+        let (lines, index) = render(&parts.payload);
+        Self {
+            id: parts.id,
+            meta: parts.meta,
+            payload: parts.payload,
+            stats: parts.stats,
+            lines,
+            index,
+        }
+    }
+
+    /// Number inside the incident.
+    #[must_use]
+    pub const fn id(&self) -> EvidenceId {
+        self.id
+    }
+
+    /// How it was obtained.
+    #[must_use]
+    pub const fn meta(&self) -> &EvidenceMeta {
+        &self.meta
+    }
+
+    /// The content, redacted and freed of instructions.
+    #[must_use]
+    pub const fn payload(&self) -> &Payload {
+        &self.payload
+    }
+
+    /// What admission did.
+    #[must_use]
+    pub const fn stats(&self) -> &AdmitStats {
+        &self.stats
+    }
+
+    /// The citable text lines; the first is line 1. No line contains a line end.
+    #[must_use]
+    pub fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    /// Line `number` (from 1), if there is one.
+    #[must_use]
+    pub fn line(&self, number: u32) -> Option<&str> {
+        let at = usize::try_from(number).ok()?.checked_sub(1)?;
+        self.lines.get(at).map(String::as_str)
+    }
+
+    /// The number of the first line that shows `item`.
+    #[must_use]
+    pub fn line_of(&self, item: LineOf) -> Option<u32> {
+        self.index.get(&item).copied()
+    }
+
+    /// The best provenance of all places where `value` occurs as a whole word; `None` when it
+    /// does not occur.
+    #[must_use]
+    pub fn provenance_of(&self, value: &str) -> Option<Provenance> {
+        if value.is_empty() {
+            return None;
+        }
+        crate::provenance::of(&self.payload, value)
+    }
+
+    /// What is written to the store.
+    #[must_use]
+    pub fn to_stored(&self) -> StoredEvidence {
+        StoredEvidence {
+            id: self.id,
+            meta: self.meta.clone(),
+            payload: self.payload.clone(),
+            stats: self.stats.clone(),
+        }
+    }
+}
+
+/// Collects lines and remembers which item each began with.
+#[derive(Default)]
+struct Page {
+    lines: Vec<String>,
+    index: BTreeMap<LineOf, u32>,
+}
+
+impl Page {
+    fn mark(&mut self, item: LineOf) {
+        let next = u32::try_from(self.lines.len()).map_or(u32::MAX, |n| n.saturating_add(1));
+        self.index.insert(item, next);
+    }
+
+    /// Adds one line; line ends inside it become spaces, so that numbers stay right.
+    fn line(&mut self, text: String) {
+        if text.contains(['\n', '\r']) {
+            self.lines.push(text.replace(['\n', '\r'], " "));
+        } else {
+            self.lines.push(text);
+        }
+    }
+
+    fn item(&mut self, item: LineOf, text: String) {
+        self.mark(item);
+        self.line(text);
+    }
+}
+
+fn render(payload: &Payload) -> (Vec<String>, BTreeMap<LineOf, u32>) {
+    let mut page = Page::default();
+    match payload {
+        Payload::Alerts { alerts } => {
+            for (i, alert) in alerts.iter().enumerate() {
+                page.item(LineOf::Alert(i), alert_line(alert));
+                for (name, text) in [
+                    ("summary", &alert.summary),
+                    ("description", &alert.description),
+                ] {
+                    if !text.is_empty() {
+                        page.line(format!("{name}: {text}"));
+                    }
+                }
+                for (key, value) in alert.labels.iter().chain(&alert.annotations) {
+                    page.line(format!("{key}: {value}"));
+                }
+            }
+        }
+        Payload::Logs { sources, lines } => {
+            for (i, line) in lines.iter().enumerate() {
+                page.item(
+                    LineOf::Log(i),
+                    log_line(sources.get(line.source), &line.text),
+                );
+            }
+        }
+        Payload::Metrics { step_ms, series } => {
+            for (i, one) in series.iter().enumerate() {
+                page.item(LineOf::Series(i), series_line(one, *step_ms));
+            }
+        }
+        Payload::Deploys { history } => render_deploys(&mut page, history),
+        Payload::Units { events } => {
+            for (i, e) in events.iter().enumerate() {
+                let text = format!(
+                    "{} {}/{} {} state={} {}",
+                    e.at, e.service, e.instance, e.event, e.state, e.detail
+                );
+                page.item(LineOf::Unit(i), text.trim_end().to_owned());
+            }
+        }
+        Payload::Topology { edges } => {
+            for (i, edge) in edges.iter().enumerate() {
+                page.item(
+                    LineOf::Edge(i),
+                    format!("{} calls {}", edge.caller, edge.callee),
+                );
+            }
+        }
+        Payload::Runbooks { sections } => {
+            for (i, s) in sections.iter().enumerate() {
+                page.item(
+                    LineOf::Section(i),
+                    format!("{}:{} {}", s.document, s.line, s.heading),
+                );
+                for line in s.text.lines() {
+                    page.line(line.to_owned());
+                }
+            }
+        }
+    }
+    (page.lines, page.index)
+}
+
+fn alert_line(alert: &crate::model::Alert) -> String {
+    let status = match alert.status {
+        crate::model::AlertStatus::Firing => "firing",
+        crate::model::AlertStatus::Resolved => "resolved",
+    };
+    format!(
+        "{} alert {} service={} {status} since {}",
+        alert.received_at, alert.name, alert.service, alert.starts_at
+    )
+}
+
+/// A log line as written; the instance is put in front when the line does not name it.
+fn log_line(source: Option<&LogSource>, text: &str) -> String {
+    match source {
+        Some(source) if !text.contains(source.instance.as_str()) => {
+            format!("{} | {text}", source.instance)
+        }
+        _ => text.to_owned(),
+    }
+}
+
+fn series_line(series: &Series, step_ms: i64) -> String {
+    use std::fmt::Write as _;
+    let mut text = format!("{}{{", series.name);
+    for (i, (key, value)) in series.labels.iter().enumerate() {
+        let comma = if i == 0 { "" } else { "," };
+        let _ = write!(text, "{comma}{key}={value}");
+    }
+    let _ = write!(text, "}} {}/{}", series.service, series.instance);
+    let (Some(first), Some(last)) = (series.points.first(), series.points.last()) else {
+        return text + " no points";
+    };
+    let low = series
+        .points
+        .iter()
+        .map(|p| p.1)
+        .fold(f64::INFINITY, f64::min);
+    let high = series
+        .points
+        .iter()
+        .map(|p| p.1)
+        .fold(f64::NEG_INFINITY, f64::max);
+    let _ = write!(
+        text,
+        " first={} at {} last={} at {} min={low} max={high} points={} step_ms={step_ms}",
+        first.1,
+        first.0,
+        last.1,
+        last.0,
+        series.points.len()
+    );
+    text
+}
+
+fn render_deploys(page: &mut Page, history: &crate::model::DeployHistory) {
+    for (d, deploy) in history.deploys.iter().enumerate() {
+        let status = match deploy.status {
+            crate::model::DeployStatus::Started => "started",
+            crate::model::DeployStatus::Succeeded => "succeeded",
+            crate::model::DeployStatus::Failed => "failed",
+            crate::model::DeployStatus::RolledBack => "rolled_back",
+        };
+        page.item(
+            LineOf::Deploy(d),
+            format!(
+                "{} deploy {} {} {} -> {} {status}: {}",
+                deploy.started_at,
+                deploy.id,
+                deploy.service,
+                deploy.previous_version.as_deref().unwrap_or("nothing"),
+                deploy.version,
+                deploy.message
+            ),
+        );
+        for (f, file) in deploy.diff.iter().flatten().enumerate() {
+            for (h, hunk) in file.hunks.iter().enumerate() {
+                page.item(
+                    LineOf::Hunk(d, f, h),
+                    format!("{} {}", file.path, hunk.header),
+                );
+                for line in &hunk.lines {
+                    page.line(line.clone());
+                }
+            }
+        }
+    }
+    for (service, version) in &history.in_force {
+        page.line(format!("in force: {service} {version}"));
+    }
+}

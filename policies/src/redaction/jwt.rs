@@ -1,0 +1,90 @@
+//! JSON web tokens: three or five segments, the first decodes to an object with `alg` or `enc`.
+
+use super::scan::{Hits, before, byte, is_base64, run_end, slice};
+use super::{Anchor, Entity, Kind};
+
+/// `{` in base64url is `e` and one of these, whatever follows the brace.
+pub(crate) const ENTITY: Entity = Entity {
+    anchor: Anchor::Literals(&["ew", "ex", "ey", "ez"], scan),
+};
+
+/// Longest header that is decoded.
+const MAX_HEADER: usize = 4096;
+
+fn scan(text: &str, start: usize, _: &'static str, hits: &mut Hits) {
+    if before(text, start).is_some_and(|b| is_base64(b) && b != b'/' || b == b'.') {
+        return;
+    }
+    let header_end = run_end(text, start, is_segment);
+    if header_end - start > MAX_HEADER
+        || byte(text, header_end) != Some(b'.')
+        || !is_header(slice(text, start, header_end))
+    {
+        return;
+    }
+    let mut end = header_end;
+    let mut segments = 1;
+    while segments < 5 && byte(text, end) == Some(b'.') {
+        let next = run_end(text, end + 1, is_segment);
+        let empty_allowed = segments >= 1 && byte(text, next) == Some(b'.') || segments == 2;
+        if next == end + 1 && !empty_allowed {
+            break;
+        }
+        end = next;
+        segments += 1;
+    }
+    if segments >= 3 {
+        hits.add(Kind::Jwt, start, end);
+    }
+}
+
+const fn is_segment(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'=')
+}
+
+fn is_header(segment: &str) -> bool {
+    let mut bits = segment.trim_end_matches('=').as_bytes();
+    // One letter more than a whole group is not decodable; the rest is still a header.
+    if bits.len() % 4 == 1 {
+        bits = bits.get(..bits.len() - 1).unwrap_or(&[]);
+    }
+    let mut spec = data_encoding::BASE64URL_NOPAD.specification();
+    spec.check_trailing_bits = false;
+    let Ok(encoding) = spec.encoding() else {
+        return false;
+    };
+    let Ok(bytes) = encoding.decode(bits) else {
+        return false;
+    };
+    serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&bytes)
+        .is_ok_and(|map| map.contains_key("alg") || map.contains_key("enc"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::redaction::testing::{assert_found, assert_survives, jwt};
+
+    #[test]
+    fn signed_and_encrypted_tokens_are_found_whatever_the_spelling_of_their_header() {
+        for header in [
+            r#"{"alg":"HS256"}"#,
+            r#"{ "typ":"JWT","alg":"none" }"#,
+            "{\n\"enc\":\"A128GCM\"}",
+        ] {
+            let token = jwt(header);
+            assert_found(&format!("got {token} back"), &token, "jwt");
+        }
+    }
+
+    #[test]
+    fn dotted_words_that_begin_alike_are_no_tokens() {
+        for text in [
+            "eyes.wide.shut",
+            "example.com.au",
+            "ew.ew.ew",
+            "keyboard.layout.us",
+        ] {
+            assert_survives(text);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The redactor: personal data and secrets become keyed pseudonyms (guardrails 2 to 4).
+//!
+//! Text is cut into messages: a message is one line, or the lines of one private key block.
+//! Every message is scanned as it is and through decoded views; what the validators accept is
+//! replaced, the result is scanned again, and a message that still holds a find is dropped whole.
+//! All engines are linear: literals, byte searches and validators bounded to the neighbourhood of
+//! their anchor.
+//!
+//! What this covers of the specification's framing: lines, and PEM and PuTTY blocks over lines,
+//! with or without a collector's prefix. Not covered: joining of values that a collector split
+//! over several lines, UTF-16 input, phone numbers, national ids and the rare-string detector.
+
+mod auth;
+mod email;
+mod iban;
+mod jwt;
+mod keys;
+mod message;
+mod pan;
+mod privkey;
+mod scan;
+mod secret;
+mod ssn;
+mod stream;
+pub(crate) mod token;
+mod urlcred;
+mod view;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+pub use stream::Redactor;
+
+use crate::claim::RedactKey;
+
+/// What was found; the order is the strength that names a united span (guardrails 2.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Privkey,
+    Key(&'static str),
+    Jwt,
+    Auth,
+    Cookie,
+    Urlcred,
+    Secret,
+    Pan(&'static str),
+    Iban,
+    Ssn,
+    Email,
+}
+
+impl Kind {
+    /// Name in tokens and reports.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Privkey => "privkey",
+            Self::Key(family) => family,
+            Self::Jwt => "jwt",
+            Self::Auth => "auth",
+            Self::Cookie => "cookie",
+            Self::Urlcred => "urlcred",
+            Self::Secret => "secret",
+            Self::Pan(_) => "pan",
+            Self::Iban => "iban",
+            Self::Ssn => "ssn",
+            Self::Email => "email",
+        }
+    }
+
+    /// Class of the pseudonym: one value has one id however it was found.
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Email => "email",
+            Self::Pan(_) => "pan",
+            Self::Iban => "iban",
+            Self::Privkey
+            | Self::Key(_)
+            | Self::Jwt
+            | Self::Auth
+            | Self::Cookie
+            | Self::Urlcred
+            | Self::Secret
+            | Self::Ssn => "opaque",
+        }
+    }
+
+    /// Hint after the id.
+    fn hint(self) -> String {
+        match self {
+            Self::Pan(brand) => format!("brand={brand}"),
+            Self::Privkey
+            | Self::Key(_)
+            | Self::Jwt
+            | Self::Auth
+            | Self::Cookie
+            | Self::Urlcred
+            | Self::Secret
+            | Self::Iban
+            | Self::Ssn
+            | Self::Email => String::new(),
+        }
+    }
+
+    /// The spelling that the id is computed from.
+    fn canonical(self, text: &str) -> String {
+        match self {
+            Self::Email => text.to_lowercase(),
+            Self::Pan(_) | Self::Ssn => text.chars().filter(char::is_ascii_digit).collect(),
+            Self::Iban => text
+                .chars()
+                .filter(char::is_ascii_alphanumeric)
+                .map(|c| c.to_ascii_uppercase())
+                .collect(),
+            Self::Privkey => text.split_whitespace().collect(),
+            Self::Key(_) | Self::Jwt | Self::Auth | Self::Cookie | Self::Urlcred | Self::Secret => {
+                text.to_owned()
+            }
+        }
+    }
+}
+
+/// What leads a scanner to a place in the text.
+pub(crate) enum Anchor {
+    /// Literals, any letter case. The scanner gets the place and which literal it was.
+    Literals(
+        &'static [&'static str],
+        fn(&str, usize, &'static str, &mut scan::Hits),
+    ),
+    /// Runs of ASCII digits. The scanner gets their start and end.
+    Digits(fn(&str, usize, usize, &mut scan::Hits)),
+    /// One or two single bytes.
+    Bytes(u8, u8, fn(&str, usize, &mut scan::Hits)),
+}
+
+/// One entity: a file of this folder.
+pub(crate) struct Entity {
+    /// What leads to it.
+    pub(crate) anchor: Anchor,
+}
+
+/// Every entity. To add one: one file and one line here.
+pub(crate) const ENTITIES: &[Entity] = &[
+    privkey::ENTITY,
+    keys::ENTITY,
+    jwt::ENTITY,
+    auth::ENTITY,
+    urlcred::ENTITY,
+    secret::ENTITY,
+    pan::ENTITY,
+    iban::ENTITY,
+    ssn::ENTITY,
+    email::ENTITY,
+];
+
+/// What a run of the redactor did, by kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Bytes read.
+    pub bytes_in: u64,
+    /// Bytes written.
+    pub bytes_out: u64,
+    /// Lines read.
+    pub lines: u64,
+    /// Messages scanned.
+    pub messages: u64,
+    /// Bytes visited by scanners and decoders.
+    pub work_units: u64,
+    /// Values replaced by kind.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// Messages or runs dropped by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// Brackets in the form of a token that were no token of this key.
+    pub forged: u64,
+    /// What was replaced where.
+    pub findings: Vec<Finding>,
+}
+
+/// One replaced value; it never contains the value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Line, from 1.
+    pub line: u64,
+    /// Kind.
+    pub kind: &'static str,
+    /// What stands there now.
+    pub token: String,
+}
+
+impl Report {
+    /// Number of values replaced.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    fn count(&mut self, kind: &'static str) {
+        let slot = self.counts.entry(kind).or_default();
+        *slot = slot.saturating_add(1);
+    }
+
+    fn drop_for(&mut self, reason: &'static str) {
+        let slot = self.dropped.entry(reason).or_default();
+        *slot = slot.saturating_add(1);
+    }
+
+    /// True when nothing was found, dropped or forged.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.counts.is_empty() && self.dropped.is_empty() && self.forged == 0
+    }
+}
+
+/// Redacts a whole text. Line i of the result is line i of the text.
+#[must_use]
+pub fn redact(text: &str, key: &RedactKey) -> (String, Report) {
+    let mut redactor = Redactor::new(key);
+    let mut out = String::with_capacity(text.len());
+    redactor.push_text(text, &mut out);
+    redactor.end(&mut out);
+    (out, redactor.into_report())
+}
+
+/// True when `name` is the name of a secret and `value` is one.
+pub(crate) fn is_sensitive_field(name: &str, value: &str) -> bool {
+    secret::is_sensitive(name) && value.len() > 1 && !secret::is_placeholder(value)
+}
+
+/// Runs of base64 and hexadecimal digits that decode to text, with that text.
+pub(crate) fn decoded_runs(text: &str) -> Vec<(usize, usize, String)> {
+    view::decoded_runs(text)
+}
+
+#[cfg(test)]
+pub(crate) mod testing;

@@ -1,0 +1,186 @@
+//! One pass over a text: anchors lead to validators, validators report spans.
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use super::{Anchor, ENTITIES, Kind};
+
+/// A span that a validator accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hit {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) kind: Kind,
+    /// Rest of a value that began on an earlier line: blanked, no token.
+    pub(crate) rest: bool,
+    /// The value is a bare JSON number or word: the token needs quotes.
+    pub(crate) quote: bool,
+}
+
+/// Collects spans.
+#[derive(Debug, Default)]
+pub(crate) struct Hits {
+    pub(crate) all: Vec<Hit>,
+}
+
+impl Hits {
+    pub(crate) fn add(&mut self, kind: Kind, start: usize, end: usize) {
+        self.push(kind, start, end, false, false);
+    }
+
+    pub(crate) fn add_rest(&mut self, kind: Kind, start: usize, end: usize) {
+        self.push(kind, start, end, true, false);
+    }
+
+    pub(crate) fn add_quoted(&mut self, kind: Kind, start: usize, end: usize) {
+        self.push(kind, start, end, false, true);
+    }
+
+    fn push(&mut self, kind: Kind, start: usize, end: usize, rest: bool, quote: bool) {
+        if start < end {
+            self.all.push(Hit {
+                start,
+                end,
+                kind,
+                rest,
+                quote,
+            });
+        }
+    }
+}
+
+type LiteralScan = fn(&str, usize, &'static str, &mut Hits);
+
+/// All literals of all entities in one automaton.
+struct Literals {
+    automaton: Option<AhoCorasick>,
+    scans: Vec<(&'static str, LiteralScan)>,
+}
+
+static LITERALS: LazyLock<Literals> = LazyLock::new(|| {
+    let mut scans: Vec<(&'static str, LiteralScan)> = Vec::new();
+    for entity in ENTITIES {
+        if let Anchor::Literals(words, scan) = &entity.anchor {
+            scans.extend(words.iter().map(|&word| (word, *scan)));
+        }
+    }
+    let automaton = AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .kind(Some(AhoCorasickKind::DFA))
+        .match_kind(MatchKind::Standard)
+        .build(scans.iter().map(|(word, _)| word))
+        .ok();
+    Literals { automaton, scans }
+});
+
+/// Everything that any entity finds in `text`.
+pub(crate) fn scan(text: &str, hits: &mut Hits) {
+    if let Some(automaton) = &LITERALS.automaton {
+        for found in automaton.find_overlapping_iter(text) {
+            if let Some((word, scan)) = LITERALS.scans.get(found.pattern().as_usize()) {
+                scan(text, found.start(), word, hits);
+            }
+        }
+    } else {
+        // The table of literals is fixed and small; a build without an automaton cannot be
+        // trusted to have looked, so everything counts as a find.
+        hits.add(Kind::Secret, 0, text.len());
+    }
+    let runs = digit_runs(text);
+    for entity in ENTITIES {
+        match &entity.anchor {
+            Anchor::Literals(..) => {}
+            Anchor::Digits(scan) => {
+                for &(start, end) in &runs {
+                    scan(text, start, end, hits);
+                }
+            }
+            Anchor::Bytes(a, b, scan) => {
+                for at in memchr::memchr2_iter(*a, *b, text.as_bytes()) {
+                    scan(text, at, hits);
+                }
+            }
+        }
+    }
+}
+
+/// Starts and ends of the runs of two or more ASCII digits.
+fn digit_runs(text: &str) -> Vec<(usize, usize)> {
+    let mut runs = Vec::new();
+    let mut start = None;
+    for (at, byte) in text.bytes().enumerate() {
+        match (byte.is_ascii_digit(), start) {
+            (true, None) => start = Some(at),
+            (false, Some(from)) => {
+                if at > from + 1 {
+                    runs.push((from, at));
+                }
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    if let Some(from) = start
+        && text.len() > from + 1
+    {
+        runs.push((from, text.len()));
+    }
+    runs
+}
+
+/// The byte before `at`.
+pub(crate) fn before(text: &str, at: usize) -> Option<u8> {
+    text.as_bytes().get(at.checked_sub(1)?).copied()
+}
+
+/// The byte at `at`.
+pub(crate) fn byte(text: &str, at: usize) -> Option<u8> {
+    text.as_bytes().get(at).copied()
+}
+
+/// `text[start..end]`, empty when that is no range of characters.
+pub(crate) fn slice(text: &str, start: usize, end: usize) -> &str {
+    text.get(start..end).unwrap_or("")
+}
+
+/// End of the run of bytes from `start` that `good` accepts.
+pub(crate) fn run_end(text: &str, start: usize, good: impl Fn(u8) -> bool) -> usize {
+    text.as_bytes()
+        .get(start..)
+        .and_then(|rest| rest.iter().position(|&b| !good(b)))
+        .map_or(text.len(), |n| start + n)
+}
+
+/// Start of the run of bytes before `end` that `good` accepts, at most `max` bytes long.
+pub(crate) fn run_start(text: &str, end: usize, max: usize, good: impl Fn(u8) -> bool) -> usize {
+    let bytes = text.as_bytes().get(..end).unwrap_or(&[]);
+    let length = bytes
+        .iter()
+        .rev()
+        .take(max)
+        .take_while(|&&b| good(b))
+        .count();
+    end.saturating_sub(length)
+}
+
+/// True for bytes that belong to a word: ASCII letters and digits, `_`, and all of non-ASCII.
+pub(crate) const fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+/// True for the letters of base64 in both alphabets, without padding.
+pub(crate) const fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+}
+
+/// True when one of `words` stands within 32 bytes before `at` on the same line, any case.
+pub(crate) fn has_context(text: &str, at: usize, words: &[&str]) -> bool {
+    let mut from = at.saturating_sub(32);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let near = slice(text, from, at);
+    let near = near.rsplit('\n').next().unwrap_or("").to_ascii_lowercase();
+    words.iter().any(|word| near.contains(word))
+}
