@@ -150,7 +150,8 @@ pub fn seal(new: &NewEvent, place: &Place) -> Result<String, Error> {
         ("prev", hash(place.prev.as_ref())),
     ]);
     // Parsing the own text back asserts that what is signed is what a verifier accepts.
-    Event::parse(&value.to_jcs()).map(|event| event.jcs)
+    // One level is left for the line of a bundle around it, one for an epoch line around that.
+    Event::parse_within(&value.to_jcs(), 6).map(|event| event.jcs)
 }
 
 /// A well-formed event.
@@ -196,9 +197,13 @@ impl Event {
     /// # Errors
     /// The text is not canonical or not an event of audit-bundle 3.5.
     pub fn parse(text: &str) -> Result<Self, Error> {
+        Self::parse_within(text, 8)
+    }
+
+    fn parse_within(text: &str, max_depth: usize) -> Result<Self, Error> {
         let limits = Limits {
             max_bytes: MAX_EVENT_BYTES,
-            max_depth: 8,
+            max_depth,
         };
         if text.len() > MAX_EVENT_BYTES {
             return Err(Error::TooLarge(text.len()));

@@ -5,6 +5,7 @@
 //! A second verifier is written from the same text in another language, so nothing here may be
 //! more lenient or stricter than the text.
 
+pub mod bundle;
 mod event;
 mod keys;
 mod kinds;
@@ -12,6 +13,7 @@ mod note;
 mod proof;
 mod tree;
 mod trust;
+pub mod verify;
 
 use crate::canon::{b64url, unb64url};
 
