@@ -50,7 +50,11 @@ fn prefix_len(line: &str) -> usize {
         let bare = word
             .trim()
             .trim_matches(|c: char| matches!(c, '[' | ']' | ':' | '|' | '-' | '(' | ')' | ','));
-        let stamp = bare.bytes().any(|b| b.is_ascii_digit())
+        let digits = bare.bytes().filter(u8::is_ascii_digit).count();
+        let letters = bare.bytes().filter(u8::is_ascii_alphabetic).count();
+        // A time stamp has more digits than letters, an instance a dash and a digit.
+        let stamp = digits > 0
+            && (digits > letters || bare.contains('-'))
             && bare.len() < 48
             && bare
                 .bytes()

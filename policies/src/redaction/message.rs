@@ -1,5 +1,7 @@
 //! One message: defuse, scan in all views, unite, replace, scan again.
 
+use std::borrow::Cow;
+
 use super::scan::{Hit, Hits, scan, slice};
 use super::token::Minter;
 use super::{Finding, Kind, Report, view};
@@ -16,7 +18,7 @@ pub(super) fn redact(text: &str, minter: &Minter, report: &mut Report) -> Done {
     report.forged = report.forged.saturating_add(u64::from(forged));
     let spans = find(&clean, report);
     if spans.is_empty() {
-        let changed = matches!(clean, std::borrow::Cow::Owned(_));
+        let changed = matches!(clean, Cow::Owned(_));
         return Done {
             text: changed.then(|| clean.into_owned()),
         };
@@ -55,15 +57,14 @@ struct Span {
 
 /// All spans of a message in all views, united where they overlap, in order.
 fn find(text: &str, report: &mut Report) -> Vec<Span> {
+    let masked = mask_tokens(text);
     let mut hits = Hits::default();
-    scan(text, &mut hits);
+    scan(&masked, &mut hits);
     report.work_units = report.work_units.saturating_add(text.len() as u64);
-    view::scan_views(text, &mut hits, &mut report.work_units);
+    view::scan_views(&masked, &mut hits, &mut report.work_units);
     if hits.all.is_empty() {
         return Vec::new();
     }
-    hits.all
-        .retain(|hit| !is_token(slice(text, hit.start, hit.end)));
     hits.all.sort_by_key(|hit| (hit.start, hit.end));
     let mut spans: Vec<Span> = Vec::new();
     for hit in hits.all {
@@ -88,11 +89,29 @@ fn find(text: &str, report: &mut Report) -> Vec<Span> {
     spans
 }
 
-/// True when the text is exactly one token. Forged ones were defused before.
-fn is_token(text: &str) -> bool {
-    text.starts_with(super::token::OPEN)
-        && text.find(super::token::CLOSE) == text.len().checked_sub(super::token::CLOSE.len_utf8())
+/// Blots out the inside of tokens of earlier passes, byte for byte, so that their kind is not read
+/// as a key. Forged ones were defused before: every bracket that is left is of a genuine one.
+fn mask_tokens(text: &str) -> Cow<'_, str> {
+    let mut masked = Cow::Borrowed(text);
+    let mut at = 0;
+    while let Some(found) = text
+        .get(at..)
+        .and_then(|t| memchr::memmem::find(t.as_bytes(), OPEN_BYTES))
+    {
+        let inside = at + found + OPEN_BYTES.len();
+        let Some(length) = text.get(inside..).and_then(|t| t.find(super::token::CLOSE)) else {
+            break;
+        };
+        at = inside + length;
+        masked
+            .to_mut()
+            .replace_range(inside..at, &"_".repeat(length));
+    }
+    masked
 }
+
+/// UTF-8 of the opening bracket.
+const OPEN_BYTES: &[u8] = "\u{2039}".as_bytes();
 
 /// A span that ends inside a token of an earlier pass takes the whole of it.
 fn widen_over_tokens(text: &str, span: &mut Span) {

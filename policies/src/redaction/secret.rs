@@ -266,11 +266,22 @@ fn quoted_end(text: &str, start: usize, quote: u8, slashes: usize) -> usize {
 /// End of a bare value. A list separator ends it only before something that is not its rest.
 fn bare_end(text: &str, start: usize) -> usize {
     let mut at = start;
+    let mut open = 0_u32;
     while let Some(b) = byte(text, at) {
+        let closes = matches!(b, b')' | b']' | b'}' | b'>');
         let stop = match b {
             b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'\'' | b'`' => true,
             b',' | b';' | b'&' => begins_field(text, at + 1),
-            b')' | b']' | b'}' | b'>' => byte(text, at + 1).is_none_or(|n| !is_word(n)),
+            // A bracket that the value opened belongs to it.
+            _ if closes && open > 0 => {
+                open -= 1;
+                false
+            }
+            _ if closes => byte(text, at + 1).is_none_or(|n| !is_word(n)),
+            b'(' | b'[' | b'{' | b'<' => {
+                open += 1;
+                false
+            }
             b'\\' => matches!(byte(text, at + 1), Some(b'"' | b'n' | b'r' | b't')),
             _ => b < b' ' || b == 0x7f,
         };
