@@ -4,17 +4,24 @@
 //! [`Evidence`] only through `admit`, [`Evidence`] reaches a model only inside a [`Prompt`], and
 //! what a model says comes back only as a [`Draft`].
 
+mod cleared;
 mod draft;
 mod evidence;
 mod prompt;
+mod proposal;
 mod raw;
+mod rca;
 
+pub use cleared::{Cleared, Escalation};
 pub use draft::{Draft, DraftSchema};
 pub use evidence::{AdmitStats, Evidence, EvidenceMeta, LineOf, Provenance, StoredEvidence};
 pub use prompt::{Boundary, OwnText, Part, Prompt, PromptBuilder, Role, Trust};
+pub use proposal::{Proposal, ProposalDocument};
 pub use raw::{RawOutput, RedactKey};
+pub use rca::Rca;
 
 pub(crate) use evidence::Parts;
+pub(crate) use proposal::ProposalParts;
 
 /// Something that was not let through. A value, not an error: `?` must not swallow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
