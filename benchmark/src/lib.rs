@@ -1,1 +1,3 @@
-//! benchmark
+//! The benchmark and the lab.
+
+pub mod lab;
