@@ -4,3 +4,6 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod console;
+pub mod events;
+pub mod identity;

@@ -4,4 +4,5 @@
 //! real in a temporary folder.
 #![forbid(unsafe_code)]
 
+pub mod logins;
 pub mod sentinel;

@@ -1,0 +1,195 @@
+//! `/actions/{id}`: did it happen, and did it help? (console 6.6)
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::Response;
+
+use super::approval::standing;
+use super::message::Failure;
+use crate::console::backend::Problem;
+use crate::console::chrome::Chrome;
+use crate::console::document::Document;
+use crate::console::view::Action;
+use crate::console::{Console, Visit, clock, html};
+
+/// One step of the way of an action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its name.
+    pub name: &'static str,
+    /// CSS class.
+    pub tone: &'static str,
+    /// Name of the icon.
+    pub icon: &'static str,
+    /// When, or that it has not come.
+    pub when: String,
+    /// More.
+    pub text: String,
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "action.html")]
+pub struct Page<'a> {
+    /// Around it.
+    pub chrome: &'a Chrome,
+    /// The record.
+    pub action: &'a Action,
+    /// Its canonical bytes, read.
+    pub document: &'a Document,
+    /// One sentence on where it stands.
+    pub standing: String,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+impl<'a> Page<'a> {
+    /// The page of one action.
+    #[must_use]
+    pub fn new(chrome: &'a Chrome, action: &'a Action, document: &'a Document) -> Self {
+        Self {
+            chrome,
+            action,
+            document,
+            standing: standing(action),
+            steps: steps(action),
+        }
+    }
+}
+
+/// The way of an action, as far as its record goes.
+#[must_use]
+pub fn steps(action: &Action) -> Vec<Step> {
+    let mut steps = vec![
+        done(
+            "Proposed",
+            clock::absolute(&action.created_at),
+            format!("by {}", action.requester),
+        ),
+        decided(action),
+        step(
+            "Issued",
+            action.jti.is_some(),
+            "the executor collected its permission",
+        ),
+        step("Spent", was_spent(action), "the permission is used up"),
+        match &action.started {
+            Some(at) => done("Started", at.clone(), String::new()),
+            None => open("Started"),
+        },
+    ];
+    steps.push(ended(action));
+    if let Some(recovery) = &action.context.recovery {
+        steps.push(done("Probe", String::new(), recovery.clone()));
+    }
+    steps
+}
+
+fn was_spent(action: &Action) -> bool {
+    matches!(
+        action.state.as_str(),
+        "spent"
+            | "succeeded"
+            | "failed"
+            | "in_doubt"
+            | "reconciled_succeeded"
+            | "reconciled_failed"
+    )
+}
+
+fn decided(action: &Action) -> Step {
+    let people: Vec<_> = action
+        .decisions
+        .iter()
+        .map(|d| format!("{} ({}, via {})", d.person, d.assurance, d.via))
+        .collect();
+    let people = people.join(", ");
+    let at = action.decisions.iter().filter_map(|d| d.at).next_back();
+    let when = at.as_ref().map(clock::absolute).unwrap_or_default();
+    match action.state.as_str() {
+        "pending" => Step {
+            name: "Approved",
+            tone: "warn",
+            icon: "person",
+            when: format!("{} of {} so far", action.have, action.need),
+            text: people,
+        },
+        "denied" => bad("Denied", when, people),
+        "expired" | "cancelled" | "superseded" => open("Approved"),
+        _ => done("Approved", when, people),
+    }
+}
+
+fn ended(action: &Action) -> Step {
+    let text = action.outcome.clone().unwrap_or_default();
+    match action.state.as_str() {
+        "succeeded" | "reconciled_succeeded" => done("Outcome: succeeded", String::new(), text),
+        "failed" | "reconciled_failed" => bad("Outcome: failed", String::new(), text),
+        "in_doubt" => Step {
+            tone: "warn",
+            icon: "warn",
+            ..bad("Outcome: in doubt", String::new(), text)
+        },
+        _ => open("Outcome"),
+    }
+}
+
+fn step(name: &'static str, reached: bool, text: &str) -> Step {
+    if reached {
+        done(name, String::new(), text.to_owned())
+    } else {
+        open(name)
+    }
+}
+
+fn done(name: &'static str, when: String, text: String) -> Step {
+    Step {
+        name,
+        tone: "ok",
+        icon: "ok",
+        when,
+        text,
+    }
+}
+
+fn bad(name: &'static str, when: String, text: String) -> Step {
+    Step {
+        name,
+        tone: "bad",
+        icon: "stop",
+        when,
+        text,
+    }
+}
+
+fn open(name: &'static str) -> Step {
+    Step {
+        name,
+        tone: "idle",
+        icon: "ring",
+        when: "not reached".to_owned(),
+        text: String::new(),
+    }
+}
+
+/// Answers the page.
+///
+/// # Errors
+/// [`Failure`] when there is no such action or its record is broken.
+pub async fn get(
+    State(console): State<Console>,
+    visit: Visit,
+    Path(id): Path<String>,
+) -> Result<Response, Failure> {
+    let action = console
+        .backend()
+        .action(&id)
+        .await?
+        .ok_or(Failure::NotFound)?;
+    let document = Document::read(&action.document, &action.digest)
+        .map_err(|error| Problem::new("digest_mismatch", error.to_string()))?;
+    let mut chrome = console.chrome(&visit, "approvals").await;
+    chrome.live = Some(format!("action:{}", action.id));
+    chrome.twin = format!("sentinel approval show {}", action.id);
+    html(&Page::new(&chrome, &action, &document))
+}
