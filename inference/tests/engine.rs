@@ -133,12 +133,13 @@ fn a_real_model_answers_under_the_schema_the_same_whether_its_context_is_cold_or
     let warm = engine.complete(&prompt(12), &request("a")).unwrap();
     assert_eq!(warm.text, cold.text);
     assert_eq!(warm.usage.prompt, usage.prompt);
-    assert!(warm.usage.cached >= 256 && warm.usage.cached % 256 == 0);
+    assert!(warm.usage.cached >= 256 && warm.usage.cached.is_multiple_of(128));
     assert_eq!(warm.usage.cached + warm.usage.evaluated, usage.prompt);
 
-    // Another session shares the system text at most, which is shorter than one chunk.
+    // Another session shares the system text at most, and of it whole chunks only.
     let other = engine.complete(&prompt(12), &request("b")).unwrap();
-    assert_eq!((other.text, other.usage.cached), (cold.text, 0));
+    assert_eq!(other.text, cold.text);
+    assert!(other.usage.cached <= 128, "{:?}", other.usage);
     let ready = wait_for(&events, |event| matches!(event, EngineEvent::Ready(_)));
     println!(
         "{ready:?}\n{:?}\n{:?}\n{}",

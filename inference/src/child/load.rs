@@ -42,6 +42,8 @@ pub(crate) struct Loaded {
     pub(crate) banned: Vec<bool>,
     pub(crate) sha256: String,
     pub(crate) facts: Ready,
+    /// The best prompt speed so far, in tokens per second.
+    pub(crate) prefill_tps: f32,
 }
 
 fn corrupt(what: impl Into<String>) -> Error {
@@ -62,7 +64,11 @@ pub(crate) fn load(
     let unreadable = |_| corrupt("the model file cannot be read");
     let size = file.metadata().map_err(unreadable)?.len();
     let header = gguf::check(BufReader::new(&file), size).map_err(|e| corrupt(e.to_string()))?;
-    let context = u64::from(ask.n_ctx).saturating_mul(header.kv_bytes_per_token);
+    let n_ctx = match u32::try_from(header.context_length) {
+        Ok(trained @ 1..) => ask.n_ctx.min(trained),
+        Ok(0) | Err(_) => ask.n_ctx,
+    };
+    let context = u64::from(n_ctx).saturating_mul(header.kv_bytes_per_token);
     let space = size.saturating_add(context).saturating_add(COMPUTE + SLACK);
     sandbox::limit_memory(space)
         .map_err(|error| Error::new(Code::SandboxFailed, error.to_string()))?;
@@ -88,14 +94,14 @@ pub(crate) fn load(
     let tokens = ModelTokens::new(model)
         .ok_or_else(|| corrupt("the vocabulary has no token that ends an answer"))?;
     let mut loaded = Loaded {
-        session: session(backend, model, ask)?,
+        session: session(backend, model, ask, n_ctx)?,
         grammars: Grammars::new(tokens)?,
         banned: tokens::banned(model),
         sha256: ask.sha256.clone(),
         facts: Ready {
             architecture: header.architecture,
             n_ctx_train: model.n_ctx_train(),
-            n_ctx: ask.n_ctx,
+            n_ctx,
             vocabulary: model.n_vocab().cast_unsigned(),
             kv_bytes_per_token: header.kv_bytes_per_token,
             template_sha256: template.sha256().to_owned(),
@@ -103,6 +109,7 @@ pub(crate) fn load(
             decode_tps: 0.0,
             sandbox: "a+b".to_owned(),
         },
+        prefill_tps: 1.0,
         template,
         model,
     };
@@ -162,10 +169,11 @@ fn session(
     backend: &LlamaBackend,
     model: &'static LlamaModel,
     ask: &Load,
+    n_ctx: u32,
 ) -> Result<Session, Error> {
     let chunk = u32::try_from(CHUNK).unwrap_or(u32::MAX);
     let params = LlamaContextParams::default()
-        .with_n_ctx(NonZeroU32::new(ask.n_ctx))
+        .with_n_ctx(NonZeroU32::new(n_ctx))
         .with_n_batch(chunk)
         .with_n_ubatch(chunk)
         .with_n_seq_max(1)
@@ -187,6 +195,7 @@ fn warm_up(loaded: &mut Loaded, channel: &Channel) -> Result<(), Error> {
     let begin = Instant::now();
     loaded.session.append(&[token; CHUNK])?;
     loaded.facts.prefill_tps = CHUNK as f32 / begin.elapsed().as_secs_f32().max(1e-3);
+    loaded.prefill_tps = loaded.facts.prefill_tps;
     progress(channel, Phase::Warmup, 0.5);
     let begin = Instant::now();
     for _ in 0..WARM_TOKENS {

@@ -30,6 +30,7 @@ use crate::frame::{self, FromChild, HEADER, Hello, Load, ToChild};
 use crate::provider::{Code, Error};
 use fault::Fault;
 use serve::Channel;
+pub(crate) use session::CHUNK;
 
 /// The descriptor that core hands over.
 const CHANNEL: i32 = 3;

@@ -244,7 +244,7 @@ fn plan(
         return Err(Error::new(Code::ContextOverflow, what));
     }
     let reusable = loaded.session.reusable(prompt, &ask.session);
-    let predicted = (count - reusable) as f32 / loaded.facts.prefill_tps.max(1.0);
+    let predicted = (count - reusable) as f32 / loaded.prefill_tps.max(1.0);
     if predicted > left.as_secs_f32() {
         let what = format!("the prompt alone takes {predicted:.1} s and {left:.1?} are left");
         return Err(Error::new(Code::DeadlineUnreachable, what));
@@ -316,12 +316,16 @@ fn complete(loaded: &mut Loaded, ask: &Complete, watch: &mut Request<'_>) -> Res
     })
 }
 
-/// Computes a chunk of the prompt. After a failure nothing is known about the context, so it is emptied.
+/// Computes a chunk of the prompt. After a failure nothing is known about the context, so it is emptied. The best speed
+/// counts for later predictions: one slow moment must not refuse requests for ever.
 fn prefill(loaded: &mut Loaded, chunk: &[llama_cpp_2::token::LlamaToken]) -> Result<(), Error> {
+    let begin = Instant::now();
     let result = loaded.session.append(chunk);
     if result.is_err() {
         loaded.session.cut(0, "");
     }
+    let speed = chunk.len() as f32 / begin.elapsed().as_secs_f32().max(1e-3);
+    loaded.prefill_tps = loaded.prefill_tps.max(speed);
     result
 }
 

@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal};
 
 use super::process::{Lines, keep_lines, send_load, spawn};
 use super::{EngineEvent, QUARANTINE, Reply, Shared, lock};
+use crate::child::CHUNK;
 use crate::frame::{self, Failed, FromChild, ToChild};
 use crate::provider::{Code, EngineState};
 
@@ -22,8 +23,6 @@ const LOOK: Duration = Duration::from_millis(50);
 const GOODBYE: Duration = Duration::from_millis(500);
 /// Silence that is allowed for one chunk of a prompt, as a multiple of its predicted time.
 const PATIENCE: f32 = 5.0;
-/// Tokens of a chunk.
-const CHUNK: f32 = 256.0;
 
 /// How a child ended.
 enum End {
@@ -273,7 +272,7 @@ fn read_frames(shared: &Shared, mut stream: UnixStream, news: &Sender<News>) {
         let reply = match frame {
             FromChild::Hello(_) | FromChild::Progress(_) | FromChild::Pong => continue,
             FromChild::Ready(ready) => {
-                let chunk = PATIENCE * CHUNK / ready.prefill_tps.max(1.0);
+                let chunk = PATIENCE * CHUNK as f32 / ready.prefill_tps.max(1.0);
                 tell(News::Silence(Duration::from_secs_f32(chunk)));
                 shared.set_state(EngineState::Ready);
                 shared.emit(EngineEvent::Ready(ready));
