@@ -86,8 +86,8 @@ pub struct LogView<'a> {
     pub origin: &'a str,
     /// The incarnation.
     pub inc: u64,
-    /// Every leaf hash.
-    pub leaves: &'a [Hash],
+    /// The tree.
+    pub tree: &'a Tree,
     /// Every epoch.
     pub epochs: &'a [Epoch],
     /// The root certificate, where one exists.
@@ -117,7 +117,7 @@ pub struct Wanted {
 /// later than the epoch of the first index.
 pub fn outline(log: &LogView<'_>, wanted: Wanted) -> Result<Parts, Error> {
     let Wanted { from, to, .. } = wanted;
-    let tree = Tree::new(log.leaves);
+    let tree = log.tree;
     let out = |index| Error::Range {
         index,
         size: tree.size(),

@@ -83,35 +83,80 @@ impl Frontier {
     }
 }
 
-/// A tree with every leaf at hand.
-#[derive(Debug, Clone, Copy)]
-pub struct Tree<'a>(&'a [Hash]);
+/// A tree with every complete subtree at hand: adding a leaf costs one hash on average, a root or
+/// a proof about as many as the tree is high, squared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// At height h, the hashes of the complete subtrees of 2^h leaves, in order; the leaves first.
+    levels: Vec<Vec<Hash>>,
+}
 
-impl<'a> Tree<'a> {
+impl Tree {
     /// The tree over these leaf hashes.
     #[must_use]
-    pub const fn new(leaves: &'a [Hash]) -> Self {
-        Self(leaves)
+    pub fn new(leaves: &[Hash]) -> Self {
+        let mut tree = Self::default();
+        leaves.iter().for_each(|leaf| tree.push(*leaf));
+        tree
+    }
+
+    /// Adds a leaf.
+    pub fn push(&mut self, leaf: Hash) {
+        let mut node = leaf;
+        let mut height = 0;
+        loop {
+            if self.levels.len() == height {
+                self.levels.push(Vec::new());
+            }
+            let Some(level) = self.levels.get_mut(height) else {
+                return;
+            };
+            level.push(node);
+            let (pairs, []) = level.as_chunks::<2>() else {
+                return;
+            };
+            let Some([left, right]) = pairs.last() else {
+                return;
+            };
+            node = node_hash(left, right);
+            height += 1;
+        }
     }
 
     /// How many leaves.
     #[must_use]
-    pub const fn size(&self) -> u64 {
-        self.0.len() as u64
+    pub fn size(&self) -> u64 {
+        self.leaves().len() as u64
     }
 
+    /// The leaf hashes.
+    #[must_use]
+    pub fn leaves(&self) -> &[Hash] {
+        self.levels.first().map_or(&[], Vec::as_slice)
+    }
+
+    /// The hash of the subtree over `[from, to)`, which is one of RFC 6962's splits.
     fn hash(&self, from: u64, to: u64) -> Result<Hash, Error> {
-        let out = || Error::Range {
+        let out = Error::Range {
             index: to,
             size: self.size(),
         };
-        let range =
-            usize::try_from(from).map_err(|_| out())?..usize::try_from(to).map_err(|_| out())?;
-        let mut frontier = Frontier::default();
-        for leaf in self.0.get(range).ok_or_else(out)? {
-            frontier.push(*leaf);
+        let count = to.checked_sub(from).filter(|_| to <= self.size());
+        let count = count.ok_or(out.clone())?;
+        if count == 0 {
+            return Ok(empty_root());
         }
-        Ok(frontier.root())
+        if count.is_power_of_two() {
+            let level = self.levels.get(count.trailing_zeros() as usize);
+            let place = usize::try_from(from / count).ok();
+            let node = level.zip(place).and_then(|(level, place)| level.get(place));
+            return node.copied().ok_or(out);
+        }
+        let middle = from + split(count);
+        Ok(node_hash(
+            &self.hash(from, middle)?,
+            &self.hash(middle, to)?,
+        ))
     }
 
     /// The root of the first `size` leaves.

@@ -223,7 +223,7 @@ impl TestLog {
         let view = LogView {
             origin: ORIGIN,
             inc: 1,
-            leaves: &self.leaves,
+            tree: &Tree::new(&self.leaves),
             epochs: &self.epochs,
             root: self.root.as_deref(),
             head: &head,

@@ -124,6 +124,63 @@ fn a_bit_flip_is_found_by_the_other_rules_too_when_the_end_hash_is_made_right() 
 }
 
 #[test]
+fn a_bundle_cut_at_any_byte_is_found() {
+    let log = TestLog::filled();
+    let bundle = log.whole();
+    let trust = log.trust().to_text();
+    for end in 0..bundle.len() {
+        let verdict = verify_bundle(&bundle.as_bytes()[..end], trust.as_bytes(), None);
+        let wanted = if end < 11 { 3 } else { 1 };
+        assert_eq!(verdict.exit(), wanted, "cut at {end}");
+    }
+}
+
+#[test]
+fn a_bundle_from_which_events_were_cut_to_fit_another_header_is_found() {
+    let log = TestLog::filled();
+    for (from, to) in [(1, 10), (0, 9), (2, 8)] {
+        let mut cut = parts(&log, 0, 10);
+        cut.from = from;
+        cut.events = log.events[from as usize..to as usize].to_vec();
+        cut.docs.truncate(usize::from(from < 2));
+        assert_eq!(judge(&log, &wrote(&cut)), invalid("range", None));
+        cut.outside = parts(&log, from, to).outside;
+        assert_eq!(
+            judge(&log, &wrote(&cut)),
+            VALID,
+            "it is the bundle of that range"
+        );
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_input_makes_the_verifier_panic(
+        at in 0usize..8000,
+        junk in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40),
+        cut in 0usize..80,
+        number in -2i64..=crate::canon::MAX_INT,
+    ) {
+        let log = TestLog::filled();
+        let bundle = log.bundle(0, 4).into_bytes();
+        let at = at % bundle.len();
+        let rest = bundle.get(at + cut..).unwrap_or_default();
+        let mutated = [&bundle[..at], &junk, rest].concat();
+        let trust = log.trust().to_text();
+        let verdict = verify_bundle(&mutated, trust.as_bytes(), None);
+        proptest::prop_assert!(verdict.exit() != 0 || mutated == bundle);
+        for member in ["\"size\":10", "\"to\":4", "\"from\":0"] {
+            let text = String::from_utf8_lossy(&bundle).into_owned();
+            let name = member.rsplit_once(':').unwrap().0;
+            let edited = text.replacen(member, &format!("{name}:{number}"), 1);
+            let edited = edit(&edited, |_| ());
+            let said = judge(&log, &edited);
+            proptest::prop_assert!(said.0 != 0 || edited == text);
+        }
+    }
+}
+
+#[test]
 fn audit_bundle_3_1_a_line_is_canonical_and_of_a_known_kind() {
     let log = TestLog::filled();
     let bundle = log.bundle(0, 3);
