@@ -81,3 +81,37 @@ impl Grammars {
         Ok(matcher)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use policies::claim::{Draft, DraftSchema};
+    use policies::model::EvidenceId;
+    use serde_json::json;
+    use toktrie::ApproximateTokEnv;
+
+    use super::Grammars;
+
+    #[test]
+    fn the_schema_of_a_draft_compiles_without_a_warning() {
+        let schema = Draft::json_schema(&DraftSchema {
+            hypotheses: vec!["H1".to_owned(), "H2".to_owned()],
+            citations: vec![EvidenceId(1), EvidenceId(12)],
+        });
+        let mut grammars = Grammars::new(ApproximateTokEnv::single_byte()).unwrap();
+        assert!(grammars.matcher(&schema).is_ok());
+        // The second one comes from the cache and is as fresh as the first.
+        let mut again = grammars.matcher(&schema).unwrap();
+        assert!(again.consume_token(u32::from(b'{')).is_ok());
+        assert!(grammars.matcher(&schema).unwrap().compute_mask().is_ok());
+    }
+
+    #[test]
+    fn the_oldest_schema_leaves_when_the_cache_is_full() {
+        let mut grammars = Grammars::new(ApproximateTokEnv::single_byte()).unwrap();
+        for length in 1..=70 {
+            let schema = json!({"type": "string", "maxLength": length});
+            assert!(grammars.matcher(&schema).is_ok());
+        }
+        assert_eq!(grammars.cache.len(), super::CACHED);
+    }
+}

@@ -15,6 +15,7 @@ mod session;
 mod template;
 mod tokens;
 
+use std::error::Error as _;
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
@@ -57,24 +58,34 @@ pub fn run_child(role: &str, fault: Option<&str>) -> ExitCode {
         report(info);
         std::process::exit(PANIC);
     }));
-    if let Err(error) = sandbox::enter() {
-        tracing::error!(error = %error, "the engine process cannot give up its privileges");
-        return ExitCode::from(START);
-    }
-    // SAFETY: core starts this process with the channel as descriptor 3 and nothing in this program has touched it;
-    // `enter` closes only what lies above. If it is no socket after all, the first call on it fails.
+    // SAFETY: core starts this process with the channel as descriptor 3 and nothing in this program has touched it. If
+    // it is no socket after all, the first call on it fails.
     let stream = UnixStream::from(unsafe { OwnedFd::from_raw_fd(CHANNEL) });
+    // This closes every descriptor above the channel, so the copies are made afterwards.
+    let entered = sandbox::enter();
     let (Ok(writer), Ok(probe)) = (stream.try_clone(), stream.try_clone()) else {
         return ExitCode::from(START);
     };
     let channel = Arc::new(Channel::new(writer));
-    match start(stream, &channel, fault) {
+    let started = entered
+        .map_err(|error| sandbox_failed(&error))
+        .and_then(|()| start(stream, &channel, fault));
+    match started {
         Ok((loaded, jobs)) => serve::serve(loaded, &channel, &jobs, &probe, fault),
         Err(error) => {
             channel.fail(0, &error);
             ExitCode::from(START)
         }
     }
+}
+
+fn sandbox_failed(error: &sandbox::Error) -> Error {
+    let cause = error.source().map(ToString::to_string);
+    let detail = match cause {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    Error::new(Code::SandboxFailed, detail)
 }
 
 /// From the processor check to `ready`.
@@ -84,7 +95,6 @@ fn start(
     fault: Option<Fault>,
 ) -> Result<(load::Loaded, serve::Jobs), Error> {
     let features = cpu::check()?;
-    let failed = |error: sandbox::Error| Error::new(Code::SandboxFailed, error.to_string());
     let mut backend = LlamaBackend::init()
         .map_err(|_| Error::new(Code::DecodeFailed, "the engine cannot be initialised"))?;
     // The library's own lines quote the model file; failures are reported by code instead.
@@ -99,11 +109,11 @@ fn start(
         }),
     );
     let (ask, model) = receive_load(&stream)?;
-    sandbox::stage_a(model.as_fd()).map_err(failed)?;
+    sandbox::stage_a(model.as_fd()).map_err(|error| sandbox_failed(&error))?;
     let loaded = load::load(&backend, channel, &ask, model, fault)?;
     let jobs = serve::start_reader(stream, channel)
         .map_err(|_| Error::new(Code::SandboxFailed, "the reading thread cannot be started"))?;
-    sandbox::stage_b().map_err(failed)?;
+    sandbox::stage_b().map_err(|error| sandbox_failed(&error))?;
     channel.send(0, &FromChild::Ready(loaded.facts.clone()));
     Ok((loaded, jobs))
 }

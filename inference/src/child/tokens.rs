@@ -151,7 +151,8 @@ mod tests {
             eprintln!("SKIPPED: `SENTINEL_TEST_MODEL` names no model file");
             return;
         };
-        let backend = LlamaBackend::init().unwrap();
+        let mut backend = LlamaBackend::init().unwrap();
+        backend.void_logs();
         let params = LlamaModelParams::default().with_vocab_only(true);
         let model = LlamaModel::load_from_file(&backend, path, &params).unwrap();
         let model: &'static LlamaModel = Box::leak(Box::new(model));
