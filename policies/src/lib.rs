@@ -17,6 +17,7 @@ pub mod guard;
 mod injection;
 pub mod intake;
 pub mod interlocks;
+pub mod machine;
 pub mod model;
 mod provenance;
 pub mod redaction;

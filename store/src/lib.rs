@@ -5,4 +5,5 @@
 #![forbid(unsafe_code)]
 
 pub mod logins;
+pub mod seal;
 pub mod sentinel;

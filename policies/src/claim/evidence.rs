@@ -205,6 +205,14 @@ impl Evidence {
         crate::provenance::of(&self.payload, value)
     }
 
+    /// This evidence under the number of an earlier answer of the same source, for judging a
+    /// proposal that cites the earlier one on fresh facts. It is never stored or shown so.
+    pub(crate) fn standing_for(&self, id: EvidenceId) -> Self {
+        let mut fresh = self.clone();
+        fresh.id = id;
+        fresh
+    }
+
     /// What is written to the store.
     #[must_use]
     pub fn to_stored(&self) -> StoredEvidence {

@@ -1,0 +1,397 @@
+//! From the cause to the end: proposal, interlocks, approval, job and probe.
+
+use super::{
+    ActionNote, ClearanceNote, Effect, Env, JobNote, Machine, Outcome, Phase, ProposalNote, Step,
+    VerificationNote,
+};
+use crate::claim::{Evidence, Proposal};
+use crate::diagnosis::ParamValue;
+use crate::event::{GuardrailEvent, Layer};
+use crate::interlocks::{Clearance, Facts, judge};
+use crate::model::{CauseClass, RemediationClass};
+
+impl Machine {
+    /// Makes the proposal, has it judged, and asks for an approval or ends.
+    pub(super) fn propose(&mut self, env: &Env<'_>, step: &mut Step) {
+        if self.record.phase != Phase::Proposing {
+            self.enter(Phase::Proposing, env.now);
+        }
+        let Some((proposal, clearance)) = self.judge(env, &self.evidence) else {
+            self.close(Outcome::Escalated, env, step);
+            return;
+        };
+        self.record.proposal = Some(note(&proposal));
+        match clearance {
+            Clearance::Cleared(cleared) => {
+                self.record.clearances.push(ClearanceNote {
+                    at: env.now,
+                    cleared: true,
+                    codes: vec![],
+                    reasons: vec![],
+                });
+                self.note(
+                    env.now,
+                    "policy",
+                    format!(
+                        "{} of {} cleared the interlocks",
+                        proposal.class(),
+                        proposal.target().name
+                    ),
+                );
+                step.effects
+                    .push(Effect::RequestApproval(Box::new(cleared)));
+            }
+            Clearance::Escalate(escalation) => {
+                let healthy = proposal.class() == RemediationClass::NoAction;
+                if proposal.class().is_mutating() {
+                    self.refused_by_interlocks(&escalation.codes, escalation.reasons, env, step);
+                }
+                let what = if healthy {
+                    "nothing is proposed"
+                } else {
+                    "handed over to the people"
+                };
+                self.note(env.now, "policy", what.to_owned());
+                self.close(
+                    if healthy {
+                        Outcome::NoAction
+                    } else {
+                        Outcome::Escalated
+                    },
+                    env,
+                    step,
+                );
+            }
+        }
+    }
+
+    fn judge(&self, env: &Env<'_>, evidence: &[Evidence]) -> Option<(Proposal, Clearance)> {
+        let rca = self.rca(env)?;
+        let proposal = rca.proposal(&self.record.id, &self.record.tenant);
+        let case = self.case(env, evidence);
+        let facts = Facts::new(&case, rca.diagnosis(), env.recent);
+        let clearance = judge(&proposal, &facts, env.now);
+        Some((proposal, clearance))
+    }
+
+    fn refused_by_interlocks(
+        &mut self,
+        codes: &[String],
+        reasons: Vec<String>,
+        env: &Env<'_>,
+        step: &mut Step,
+    ) {
+        for code in codes {
+            step.events.push(GuardrailEvent {
+                layer: Layer::Interlock,
+                code: code.clone(),
+                rule: String::new(),
+                count: 1,
+                evidence: None,
+            });
+        }
+        self.note(
+            env.now,
+            "policy",
+            format!("interlocks refused: {}", codes.join(", ")),
+        );
+        self.record.clearances.push(ClearanceNote {
+            at: env.now,
+            cleared: false,
+            codes: codes.to_vec(),
+            reasons,
+        });
+    }
+
+    /// The second look, after the approval: the same proposal against fresh facts. A violation
+    /// takes the approval back; it never changes the proposal.
+    pub(super) fn judge_again(&mut self, env: &Env<'_>, step: &mut Step) {
+        let Some(action) = self.record.action.clone() else {
+            return;
+        };
+        let evidence = self.refreshed();
+        match self.judge(env, &evidence) {
+            Some((proposal, Clearance::Cleared(_))) if self.same(&proposal) => {
+                self.record.clearances.push(ClearanceNote {
+                    at: env.now,
+                    cleared: true,
+                    codes: vec![],
+                    reasons: vec![],
+                });
+                self.enter(Phase::Executing, env.now);
+                self.note(
+                    env.now,
+                    "policy",
+                    "the interlocks cleared it again".to_owned(),
+                );
+                step.effects.push(Effect::Execute {
+                    action: action.id,
+                    class: proposal.class(),
+                    target: proposal.target().name.clone(),
+                });
+            }
+            Some((_, Clearance::Escalate(escalation))) => {
+                self.refused_by_interlocks(&escalation.codes, escalation.reasons, env, step);
+                step.effects.push(Effect::Revoke {
+                    action: action.id,
+                    reason: "interlock".to_owned(),
+                });
+            }
+            Some((_, Clearance::Cleared(_))) | None => {
+                self.note(
+                    env.now,
+                    "policy",
+                    "the proposal is no longer what was approved".to_owned(),
+                );
+                step.effects.push(Effect::Revoke {
+                    action: action.id,
+                    reason: "changed".to_owned(),
+                });
+            }
+        }
+    }
+
+    /// The evidence as the second look sees it: a fresh answer of a source stands under the number
+    /// of the first one, so that the citations of the proposal are judged on fresh facts.
+    fn refreshed(&self) -> Vec<Evidence> {
+        let second = |e: &&Evidence| {
+            self.record
+                .calls
+                .iter()
+                .any(|c| c.second_look && c.id == e.id())
+        };
+        self.evidence
+            .iter()
+            .filter(|e| !second(e))
+            .map(|first| {
+                let same = |e: &&Evidence| {
+                    e.meta().tool == first.meta().tool && e.meta().source == first.meta().source
+                };
+                match self.evidence.iter().filter(second).find(same) {
+                    Some(fresh) => fresh.standing_for(first.id()),
+                    None => first.clone(),
+                }
+            })
+            .collect()
+    }
+
+    fn same(&self, proposal: &Proposal) -> bool {
+        self.record.proposal.as_ref() == Some(&note(proposal))
+    }
+
+    pub(super) fn proposal_refused(&mut self, code: &str, env: &Env<'_>, step: &mut Step) {
+        if self.record.phase != Phase::Proposing {
+            return;
+        }
+        self.note(
+            env.now,
+            "policy",
+            format!("the guard refused the proposal: {code}"),
+        );
+        self.close(Outcome::Escalated, env, step);
+    }
+
+    /// The guard says how the action stands. The decision is recorded there before this is called.
+    pub(super) fn action_changed(&mut self, action: ActionNote, env: &Env<'_>, step: &mut Step) {
+        let phase = self.record.phase;
+        if matches!(
+            phase,
+            Phase::Closed | Phase::Settling | Phase::Collecting | Phase::Explaining
+        ) {
+            return;
+        }
+        let changed = self.record.action.as_ref() != Some(&action);
+        if changed {
+            let by = if action.decided_by.is_empty() {
+                String::new()
+            } else {
+                format!(" by {}", action.decided_by.join(", "))
+            };
+            self.note(
+                env.now,
+                "approval",
+                format!("action {} is {}{by}", action.id, action.state),
+            );
+        }
+        self.record.action = Some(action.clone());
+        match action.state.as_str() {
+            "pending" => {
+                if phase == Phase::Proposing {
+                    self.enter(Phase::AwaitingApproval, env.now);
+                }
+                if phase != Phase::AwaitingApproval || changed {
+                    step.effects.push(Effect::WatchAction(action.id));
+                }
+            }
+            "approved" if matches!(phase, Phase::Proposing | Phase::AwaitingApproval) => {
+                self.look_again(env, step)
+            }
+            "approved" if phase == Phase::Executing => self.execute_again(&action.id, step),
+            "denied" => self.close(Outcome::Denied, env, step),
+            "expired" | "lapsed" | "cancelled" | "superseded" => {
+                self.close(Outcome::Expired, env, step)
+            }
+            "revoked" | "epoch_void" => self.revoked(env, step),
+            "in_doubt" => self.in_doubt(env),
+            "succeeded" if matches!(phase, Phase::Executing | Phase::InDoubt) => {
+                self.job_ended(
+                    JobNote {
+                        outcome: "succeeded".to_owned(),
+                        code: String::new(),
+                    },
+                    env,
+                    step,
+                );
+            }
+            "failed" if phase == Phase::Executing => {
+                self.job_ended(
+                    JobNote {
+                        outcome: "failed".to_owned(),
+                        code: String::new(),
+                    },
+                    env,
+                    step,
+                );
+            }
+            "reconciled_succeeded" => {
+                self.record.job = Some(JobNote {
+                    outcome: "succeeded".to_owned(),
+                    code: "reconciled".to_owned(),
+                });
+                self.enter(Phase::Verifying, env.now);
+                self.verify(step);
+            }
+            "reconciled_failed" => {
+                self.record.job = Some(JobNote {
+                    outcome: "failed".to_owned(),
+                    code: "reconciled".to_owned(),
+                });
+                self.close(Outcome::Reconciled, env, step);
+            }
+            _ => {}
+        }
+    }
+
+    /// After a restart: the worker that collected the capability is gone and nothing ran, since
+    /// nobody else holds its key. The approval is taken back and the same action is proposed anew.
+    pub(super) fn worker_lost(&mut self, env: &Env<'_>, step: &mut Step) {
+        if self.record.phase != Phase::Executing {
+            return;
+        }
+        let Some(action) = self.record.action.clone() else {
+            return;
+        };
+        self.note(
+            env.now,
+            "action",
+            "the worker was lost before it spent its capability".to_owned(),
+        );
+        step.effects.push(Effect::Revoke {
+            action: action.id,
+            reason: "worker_lost".to_owned(),
+        });
+    }
+
+    fn execute_again(&self, action: &str, step: &mut Step) {
+        if let Some(proposal) = &self.record.proposal {
+            step.effects.push(Effect::Execute {
+                action: action.to_owned(),
+                class: proposal.class,
+                target: proposal.target.clone(),
+            });
+        }
+    }
+
+    fn revoked(&mut self, env: &Env<'_>, step: &mut Step) {
+        let interlock = self.record.clearances.last().is_some_and(|c| !c.cleared);
+        if self.record.phase == Phase::Executing && !interlock {
+            self.record.action = None;
+            self.propose(env, step);
+        } else {
+            self.close(Outcome::Revoked, env, step);
+        }
+    }
+
+    fn in_doubt(&mut self, env: &Env<'_>) {
+        if self.record.phase == Phase::InDoubt {
+            return;
+        }
+        self.enter(Phase::InDoubt, env.now);
+        self.note(
+                env.now,
+                "action",
+                "the action may or may not have happened; it is never run again; a person has to reconcile".to_owned(),
+            );
+    }
+
+    pub(super) fn job_ended(&mut self, job: JobNote, env: &Env<'_>, step: &mut Step) {
+        if !matches!(self.record.phase, Phase::Executing | Phase::InDoubt) {
+            return;
+        }
+        self.note(
+            env.now,
+            "action",
+            format!("job {} {}", job.outcome, job.code)
+                .trim_end()
+                .to_owned(),
+        );
+        let outcome = job.outcome.clone();
+        self.record.job = Some(job);
+        match outcome.as_str() {
+            "succeeded" => {
+                self.enter(Phase::Verifying, env.now);
+                self.verify(step);
+            }
+            "failed" => self.close(Outcome::Failed, env, step),
+            _ => {
+                if let Some(action) = self.record.action.clone() {
+                    step.effects.push(Effect::WatchAction(action.id));
+                }
+            }
+        }
+    }
+
+    pub(super) fn verify(&self, step: &mut Step) {
+        if let Some(proposal) = &self.record.proposal {
+            step.effects.push(Effect::Verify {
+                class: proposal.class,
+                target: proposal.target.clone(),
+            });
+        }
+    }
+
+    pub(super) fn probe_ended(&mut self, probe: VerificationNote, env: &Env<'_>, step: &mut Step) {
+        if self.record.phase != Phase::Verifying {
+            return;
+        }
+        let (outcome, word) = match probe.recovered {
+            Some(true) => (Outcome::Recovered, "recovered"),
+            Some(false) => (Outcome::NotRecovered, "not_recovered"),
+            None => (Outcome::Unverified, "unknown"),
+        };
+        self.note(env.now, "probe", format!("{word}: {}", probe.metric));
+        self.leaf(
+            step,
+            "incident.verified",
+            [("result", ParamValue::Text(word.to_owned()))],
+        );
+        self.record.verification = Some(probe);
+        self.close(outcome, env, step);
+    }
+
+    /// The cause that stands.
+    #[must_use]
+    pub fn cause_class(&self) -> CauseClass {
+        self.record.cause_class.unwrap_or(CauseClass::Inconclusive)
+    }
+}
+
+fn note(proposal: &Proposal) -> ProposalNote {
+    ProposalNote {
+        class: proposal.class(),
+        advice: proposal.advice(),
+        target: proposal.target().name.clone(),
+        change: proposal.change().clone(),
+        citations: proposal.cites().to_vec(),
+    }
+}
