@@ -4,6 +4,7 @@
 //! real in a temporary folder.
 #![forbid(unsafe_code)]
 
+pub mod guard;
 pub mod logins;
 pub mod seal;
 pub mod sentinel;
