@@ -6,4 +6,5 @@
 pub mod config;
 pub mod console;
 pub mod events;
+pub mod guard;
 pub mod identity;

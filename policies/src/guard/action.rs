@@ -162,49 +162,6 @@ impl Action {
     pub fn same_place(&self, doc: &ActionDoc) -> bool {
         self.doc.action() == doc.action() && self.doc.target() == doc.target()
     }
-
-    /// The members of guard 3.6. `nonce` is shown to deciders only; `by` names people as `show`
-    /// spells them (an erased person has no name any more).
-    #[must_use]
-    pub fn to_json(&self, with_nonce: bool) -> serde_json::Value {
-        let by: Vec<serde_json::Value> = self
-            .decisions
-            .iter()
-            .filter(|d| d.verdict == Verdict::Approve)
-            .map(|d| {
-                serde_json::json!({
-                    "person": d.person, "assurance": d.assurance.as_str(), "via": d.via,
-                    "at": d.at.rfc3339(), "reason": d.reason,
-                })
-            })
-            .collect();
-        let issue = self.issue.as_ref();
-        let ending = self.ending.as_ref();
-        serde_json::json!({
-            "id": self.id,
-            "action": self.doc.action(),
-            "target": json_of(&self.doc.target_value()),
-            "change": json_of(&Value::Map(self.doc.change().clone())),
-            "intent": self.intent,
-            "digest": self.digest,
-            "document": self.doc.jcs(),
-            "state": self.state,
-            "requester": self.requester,
-            "initiator": self.initiator,
-            "decision_nonce": with_nonce.then_some(&self.nonce),
-            "approvals": {"have": self.have(), "need": self.need, "by": by},
-            "created_at": self.created_at.rfc3339(),
-            "expires_at": self.expires_at.rfc3339(),
-            "approval_expires_at": self.approval_expires_at.map(Millis::rfc3339),
-            "effect_deadline": self.spend.as_ref().map(|s| s.effect_deadline.rfc3339()),
-            "jti": issue.map(|i| &i.claims.jti),
-            "job": issue.map(|i| &i.job),
-            "fence": issue.map(|i| i.fence),
-            "started": self.spend.as_ref().and_then(|s| s.started).map(Millis::rfc3339),
-            "outcome": ending.map(|e| &e.outcome),
-            "audit_index": self.index,
-        })
-    }
 }
 
 /// A canonical value as the general JSON type.

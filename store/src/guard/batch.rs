@@ -129,6 +129,18 @@ impl Batch<'_> {
         self.log.leaves.len() as u64
     }
 
+    /// Epoch of the keys.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.log.epoch
+    }
+
+    /// Incarnation of the log.
+    #[must_use]
+    pub fn inc(&self) -> u64 {
+        self.log.inc
+    }
+
     /// The policy that leaves of this batch name from now on.
     pub fn set_policy(&mut self, hash: &str) {
         self.stamp.policy = Some(hash.to_owned());

@@ -1,6 +1,6 @@
 //! Reading without changing: actions for the screens, and the parts of a bundle.
 
-use policies::audit::{Epoch, LogView, Parts, PiiRow, Wanted, outline};
+use policies::audit::bundle::{Epoch, LogView, Parts, PiiRow, Wanted, outline};
 use policies::guard::{Action, State};
 use rusqlite::{OptionalExtension, params};
 

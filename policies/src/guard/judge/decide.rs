@@ -233,9 +233,7 @@ fn unfit(ctx: &Context<'_>, request: &Decide) -> Option<Problem> {
     }
     match request.verdict {
         Verdict::Approve => ctx.stopped(),
-        Verdict::Deny => ctx
-            .out_of_order()
-            .filter(|p| p.code != Code::ClockRegressed),
+        Verdict::Deny => None,
     }
 }
 
@@ -403,9 +401,6 @@ pub fn cancel(ctx: &Context<'_>, peer: &Peer, action: &Action) -> Judged<Action>
             "only the requester cancels",
         ));
     }
-    if let Some(problem) = ctx.out_of_order() {
-        return refuse(problem);
-    }
     if action.state != State::Pending {
         return refuse(state_problem(action));
     }
@@ -451,9 +446,6 @@ pub fn revoke(
             },
         }
     };
-    if let Some(problem) = ctx.out_of_order() {
-        return refuse(problem);
-    }
     if !matches!(action.state, State::Approved | State::Issued) {
         return refuse(state_problem(action));
     }

@@ -48,17 +48,11 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The 503 states that bear on a step towards an effect.
+    /// The 503 states that bear on a step towards an effect. Those that stop the log itself are
+    /// the shell's: it cannot even write the leaf of a refusal then.
     fn stopped(&self) -> Option<Problem> {
-        self.out_of_order().or_else(|| {
-            self.on_hold
-                .then(|| Problem::new(Code::OnHold, "all actions are on hold"))
-        })
-    }
-
-    /// The 503 states that bear on every change.
-    fn out_of_order(&self) -> Option<Problem> {
-        let code = self.blocked?;
+        let hold = self.on_hold.then_some(Code::OnHold);
+        let code = self.blocked.or(hold)?;
         Some(Problem::new(code, code.title()))
     }
 }
@@ -131,6 +125,19 @@ impl Origin<'_> {
             code_used: false,
         }
     }
+}
+
+/// The leaf of a refusal that came before any judgement: a body that does not parse, an action
+/// that is not there.
+#[must_use]
+pub fn refused<A>(kind: EventType, route: &'static str, who: Who, problem: Problem) -> Judged<A> {
+    Origin {
+        kind,
+        route,
+        who,
+        via: None,
+    }
+    .refuse(None, problem)
 }
 
 /// The next version of an action.
