@@ -2,7 +2,6 @@
 //! to answer for after the commit.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 use policies::audit::EventType;
 use policies::canon::{self, Value};
@@ -11,16 +10,14 @@ use policies::guard::judge::{
     SpendAnswer, Withdraw,
 };
 use policies::guard::{
-    Action, Capability, Code, Decision, Leaf, Policy, Problem, SpendGrant, TrustedKey, Verdict,
-    Who, totp, wire,
+    Action, Capability, Code, Leaf, Policy, Problem, TrustedKey, Verdict, Who, totp, wire,
 };
 use policies::model::Millis;
-use store::guard::{Batch, Committed, EpochKeys, Error, GuardDb, Spent};
+use store::guard::{Batch, Error};
 
 use super::after::{After, Finish, Telling, send, told};
 use super::messages::{
-    Collected, DecisionRequest, ProposeRequest, RecordedDecision, Reply, ReplyTo, Request,
-    SpendReceipt,
+    Collected, DecisionRequest, ProposeRequest, Reply, ReplyTo, Request, SpendReceipt,
 };
 use super::writer::{Expected, draw};
 
