@@ -261,6 +261,7 @@ impl Writer {
     /// One batch: deadlines first, then the requests, then COMMIT, copy, anchor, replies.
     fn batch(&mut self, mut requests: Vec<Request>) {
         requests.sort_by_key(Request::rank);
+        let mut waiting = requests.into_iter();
         let (now, wall, lags) = self.now();
         let regressed = self.time.is_regressed();
         let stamp = self.stamp(now, wall, Some(self.desk.policy().hash().to_owned()));
@@ -285,7 +286,7 @@ impl Writer {
             if let Some(leaf) = self.desk.rollup(now) {
                 batch.apply(Vec::new(), vec![leaf])?;
             }
-            for request in requests {
+            for request in waiting.by_ref() {
                 let finish = self
                     .desk
                     .judge(&mut batch, request, now, regressed, &mut seen)?;
@@ -310,6 +311,7 @@ impl Writer {
                 for finish in finishes {
                     finish(Sealed::Failed(problem.clone()));
                 }
+                waiting.for_each(|request| request.refuse(&problem));
             }
         }
     }

@@ -2,8 +2,7 @@
 //! copy and the anchor (guard 6.3.3).
 
 use policies::audit::{
-    self, Checkpoint, EntryProof, Event, EventType, Frontier, Hash, NewEvent, Place, Tree,
-    hash_from_text,
+    self, Checkpoint, EntryProof, Event, EventType, Frontier, Hash, NewEvent, Place, hash_from_text,
 };
 use policies::canon::Value;
 use policies::guard::{Action, Leaf, State, Who};
@@ -41,7 +40,6 @@ pub struct Batch<'a> {
     pub(super) conn: &'a Connection,
     pub(super) log: &'a mut Log,
     pub(super) stamp: Stamp,
-    leaves_before: usize,
     frontier_before: Frontier,
     committed: bool,
     events: Vec<String>,
@@ -96,7 +94,6 @@ impl GuardDb {
         self.conn.execute_batch("BEGIN IMMEDIATE")?;
         Ok(Batch {
             conn: &self.conn,
-            leaves_before: self.log.leaves.len(),
             frontier_before: self.log.frontier.clone(),
             log: &mut self.log,
             stamp,
@@ -112,7 +109,7 @@ impl GuardDb {
     /// # Errors
     /// No such leaf.
     pub fn proof(&self, index: u64) -> Result<String, Error> {
-        let tree = Tree::new(&self.log.leaves);
+        let tree = &self.log.tree;
         Ok(EntryProof {
             index,
             path: tree.inclusion(index, tree.size())?,
@@ -126,7 +123,7 @@ impl Batch<'_> {
     /// Leaves in the log, those of this batch included.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.log.leaves.len() as u64
+        self.log.size()
     }
 
     /// Epoch of the keys.
@@ -275,14 +272,14 @@ impl Batch<'_> {
             boot: self.stamp.boot.clone(),
             t_wall: self.stamp.wall,
             t_hwm: self.stamp.now.max(self.log.high_water),
-            prev: self.log.leaves.last().copied(),
+            prev: self.log.last(),
         };
         let text = audit::seal(&event, &place)?;
         let hash = audit::leaf_hash(text.as_bytes());
         self.conn
             .prepare_cached("INSERT INTO leaf (seq, hash, event) VALUES (?1, ?2, ?3)")?
             .execute(params![as_sql(seq), hash, text])?;
-        self.log.leaves.push(hash);
+        self.log.pending.push(hash);
         self.log.frontier.push(hash);
         self.events.push(text);
         Ok(seq)
@@ -360,19 +357,21 @@ impl Batch<'_> {
              DO UPDATE SET size = excluded.size, high_water = excluded.high_water, note = excluded.note",
             params![as_sql(size), high_water.0, note],
         )?;
+        let before = self.log.tree.size();
         let receipts: Vec<(String, u64, String)> = self
             .receipts
             .iter()
             .filter_map(|(jti, index)| {
-                let at = usize::try_from(*index)
-                    .ok()?
-                    .checked_sub(self.leaves_before)?;
+                let at = usize::try_from(index.checked_sub(before)?).ok()?;
                 Some((jti.clone(), *index, self.events.get(at)?.clone()))
             })
             .collect();
         let events = std::mem::take(&mut self.events);
         self.end()?;
         let log = &mut *self.log;
+        for leaf in log.pending.drain(..) {
+            log.tree.push(leaf);
+        }
         log.high_water = high_water;
         log.note.clone_from(&note);
         log.tail
@@ -391,13 +390,13 @@ impl Batch<'_> {
 
     /// What the database gives back must hash to what the head is about to say.
     fn reread(&self) -> Result<(), Error> {
-        let from = as_sql(self.leaves_before as u64);
+        let from = self.log.tree.size();
         let mut statement = self
             .conn
             .prepare_cached("SELECT hash, event FROM leaf WHERE seq >= ?1 ORDER BY seq")?;
-        let mut rows = statement.query([from])?;
-        for (offset, known) in self.log.leaves.iter().enumerate().skip(self.leaves_before) {
-            let bad = || Error::Leaf(offset as u64);
+        let mut rows = statement.query([as_sql(from)])?;
+        for (offset, known) in (from..).zip(&self.log.pending) {
+            let bad = || Error::Leaf(offset);
             let row = rows.next()?.ok_or_else(bad)?;
             let (hash, event): (Vec<u8>, String) = (row.get(0)?, row.get(1)?);
             let stored: Hash = hash.try_into().map_err(|_| bad())?;
@@ -422,7 +421,7 @@ impl Drop for Batch<'_> {
         if !self.committed {
             // SQLite rolls back by itself where this fails, at the latest when the file is closed.
             let _ = self.conn.execute_batch("ROLLBACK");
-            self.log.leaves.truncate(self.leaves_before);
+            self.log.pending.clear();
             self.log.frontier = std::mem::take(&mut self.frontier_before);
         }
     }

@@ -84,7 +84,7 @@ impl GuardDb {
         let view = LogView {
             origin: &self.log.origin,
             inc: self.log.inc,
-            leaves: &self.log.leaves,
+            tree: &self.log.tree,
             epochs: &epochs,
             root: None,
             head: &self.log.note,

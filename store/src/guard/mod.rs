@@ -17,7 +17,7 @@ mod tail;
 
 use std::path::PathBuf;
 
-use policies::audit::{Frontier, Hash};
+use policies::audit::{Frontier, Hash, Tree};
 use policies::guard::Code;
 use policies::model::Millis;
 use rusqlite::Connection;
@@ -109,7 +109,9 @@ pub(crate) struct Log {
     origin: String,
     inc: u64,
     epoch: u64,
-    leaves: Vec<Hash>,
+    tree: Tree,
+    /// Leaves of the open batch, which are not yet true.
+    pending: Vec<Hash>,
     frontier: Frontier,
     high_water: Millis,
     note: String,
@@ -146,7 +148,7 @@ impl GuardDb {
     /// Leaves in the log.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.log.leaves.len() as u64
+        self.log.tree.size()
     }
 
     /// The newest signed head.
@@ -182,10 +184,28 @@ impl GuardDb {
 }
 
 impl Log {
+    /// Leaves, those of the open batch included.
+    fn size(&self) -> u64 {
+        self.tree.size().saturating_add(self.pending.len() as u64)
+    }
+
+    /// The hash of a leaf, those of the open batch included.
+    fn hash(&self, index: u64) -> Option<&Hash> {
+        match index.checked_sub(self.tree.size()) {
+            None => self.tree.leaves().get(usize::try_from(index).ok()?),
+            Some(beyond) => self.pending.get(usize::try_from(beyond).ok()?),
+        }
+    }
+
+    /// The hash of the newest leaf.
+    fn last(&self) -> Option<Hash> {
+        self.hash(self.size().checked_sub(1)?).copied()
+    }
+
     fn head(&self) -> anchor::Head {
         anchor::Head {
             inc: self.inc,
-            size: self.leaves.len() as u64,
+            size: self.tree.size(),
             root: self.frontier.root(),
             high_water: self.high_water,
         }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use policies::audit::{Checkpoint, Event, Frontier, Hash};
+use policies::audit::{Checkpoint, Event, Frontier, Hash, Tree};
 use policies::guard::Code;
 use policies::model::Millis;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -265,13 +265,14 @@ fn log(
         })
         .optional()?;
     let (note, high_water) = head.unwrap_or_default();
+    let tree = Tree::new(&leaves);
     if !leaves.is_empty() {
         let (head, _) = Checkpoint::parse(&note)?;
         if head.size != leaves.len() as u64 || head.root != frontier.root() {
             return Err(Error::Leaf(head.size));
         }
     }
-    let (anchor, mut fault) = anchor(anchor_path, &leaves, inc)?;
+    let (anchor, mut fault) = anchor(anchor_path, &tree, inc)?;
     let high_water = anchor
         .as_ref()
         .and_then(Anchor::head)
@@ -291,7 +292,8 @@ fn log(
         origin,
         inc,
         epoch: 1,
-        leaves,
+        tree,
+        pending: Vec::new(),
         frontier,
         high_water: Millis(high_water),
         note,
@@ -306,7 +308,7 @@ fn log(
 
 /// A crash between COMMIT and the copy leaves the copy behind; it is brought up from the database.
 fn catch_up(conn: &Connection, log: &mut Log) -> Result<(), Error> {
-    let size = log.leaves.len() as u64;
+    let size = log.tree.size();
     let Some(tail) = &mut log.tail else {
         return Ok(());
     };
@@ -353,39 +355,28 @@ fn leaves(conn: &Connection) -> Result<Vec<Hash>, Error> {
 }
 
 /// The database must contain the head of the anchor (guard 9.2.2).
-fn anchor(
-    path: &Path,
-    leaves: &[Hash],
-    inc: u64,
-) -> Result<(Option<Anchor>, Option<Fault>), Error> {
+fn anchor(path: &Path, tree: &Tree, inc: u64) -> Result<(Option<Anchor>, Option<Fault>), Error> {
     let rolled_back = |cause: String| Fault {
         code: Code::RolledBack,
         cause,
     };
-    let Some(anchor) = Anchor::open(path, leaves.is_empty())? else {
+    let Some(anchor) = Anchor::open(path, tree.size() == 0)? else {
         let cause = format!("the anchor `{}` is missing", path.display());
         return Ok((None, Some(rolled_back(cause))));
     };
     let fault = match anchor.head() {
-        None if leaves.is_empty() => None,
+        None if tree.size() == 0 => None,
         None => Some(rolled_back(format!(
             "the anchor `{}` is empty",
             path.display()
         ))),
         Some(head) => {
-            let root = usize::try_from(head.size)
-                .ok()
-                .and_then(|size| leaves.get(..size))
-                .map(|part| {
-                    let mut frontier = Frontier::default();
-                    part.iter().for_each(|leaf| frontier.push(*leaf));
-                    frontier.root()
-                });
+            let root = tree.root(head.size).ok();
             let contained = head.inc == inc && root == Some(head.root);
             (!contained).then(|| {
                 rolled_back(format!(
                     "the database has {} leaves and not the head of {} leaves of the anchor `{}`",
-                    leaves.len(),
+                    tree.size(),
                     head.size,
                     path.display()
                 ))

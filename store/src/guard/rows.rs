@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use policies::audit::{Event, EventType, Hash};
+use policies::audit::{Event, EventType};
 use policies::guard::{
     Action, ActionDoc, Assurance, Claims, Decision, Ending, Issue, Spend, State, Verdict,
 };
@@ -212,10 +212,7 @@ fn tells(event: &Event, state: State) -> bool {
 /// A leaf whose bytes have the hash that the tree was built on.
 pub(super) fn leaf(conn: &Connection, log: &Log, index: u64) -> Result<Event, Error> {
     let bad = || Error::Leaf(index);
-    let known: &Hash = usize::try_from(index)
-        .ok()
-        .and_then(|i| log.leaves.get(i))
-        .ok_or_else(bad)?;
+    let known = log.hash(index).ok_or_else(bad)?;
     let seq = i64::try_from(index).map_err(|_| bad())?;
     let text: String = conn
         .prepare_cached("SELECT event FROM leaf WHERE seq = ?1")?
