@@ -104,7 +104,7 @@ pub enum LineOf {
 /// A tool answer that may be reasoned about.
 ///
 /// ```compile_fail
-/// let e = policies::claim::Evidence { id: policies::model::EvidenceId(1) };
+/// let e = sentinel_policies::claim::Evidence { id: sentinel_policies::model::EvidenceId(1) };
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {

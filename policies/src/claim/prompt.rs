@@ -93,7 +93,7 @@ impl fmt::Debug for Part {
 ///
 /// ```compile_fail
 /// fn stored<T: serde::Serialize>() {}
-/// stored::<policies::claim::Prompt>();
+/// stored::<sentinel_policies::claim::Prompt>();
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {

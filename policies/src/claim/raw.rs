@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 /// no `Serialize`, and `Debug` shows a length. The memory is overwritten when it is dropped.
 ///
 /// ```compile_fail
-/// let raw = policies::claim::RawOutput::new(vec![1]);
+/// let raw = sentinel_policies::claim::RawOutput::new(vec![1]);
 /// println!("{raw}");
 /// ```
 pub struct RawOutput(Zeroizing<Vec<u8>>);

@@ -240,15 +240,18 @@ fn join_spaced(text: &str) -> Option<String> {
 struct Words<'a> {
     text: &'a str,
     list: Vec<&'a str>,
+    /// The words with one blank around each, for phrases.
+    padded: String,
 }
 
 impl<'a> Words<'a> {
     fn new(text: &'a str) -> Self {
-        let list = text
+        let list: Vec<&str> = text
             .split(|c: char| !(c.is_alphanumeric() || c == '\''))
             .filter(|w| !w.is_empty())
             .collect();
-        Self { text, list }
+        let padded = format!(" {} ", list.join(" "));
+        Self { text, list, padded }
     }
 
     fn has(&self, words: &[&str]) -> bool {
@@ -286,16 +289,26 @@ impl<'a> Words<'a> {
         })
     }
 
+    /// One of the phrases, as whole words.
     fn says(&self, phrases: &[&str]) -> bool {
-        let joined = self.list.join(" ");
-        let padded = format!(" {joined} ");
-        phrases.iter().any(|p| padded.contains(&format!(" {p} ")))
+        phrases.iter().any(|phrase| {
+            self.padded.match_indices(phrase).any(|(at, _)| {
+                let end = at.saturating_add(phrase.len());
+                at.checked_sub(1)
+                    .and_then(|before| self.padded.as_bytes().get(before))
+                    == Some(&b' ')
+                    && self.padded.as_bytes().get(end) == Some(&b' ')
+            })
+        })
     }
 
     fn addressed(&self) -> bool {
         self.has(lex::ADDRESSEES) || self.has_pair(lex::ADDRESSEE_PAIRS)
     }
 }
+
+/// One rule: true when the sentence trips it.
+type Rule = fn(&Words<'_>) -> bool;
 
 fn first_rule(words: &Words<'_>, mode: Mode) -> Option<&'static str> {
     if words.list.len() < 3 && !words.text.contains("![") {
@@ -305,7 +318,7 @@ fn first_rule(words: &Words<'_>, mode: Mode) -> Option<&'static str> {
         Mode::Telemetry => false,
         Mode::Prose | Mode::Typed => true,
     };
-    let always: [(&'static str, fn(&Words<'_>) -> bool); 7] = [
+    let always: [(&'static str, Rule); 7] = [
         ("I1", role_marker),
         ("I2", overrides),
         ("I3", persona),

@@ -1,7 +1,7 @@
 //! Credentials in headers: `Authorization`, API key headers, cookies. Scheme and names stay.
 
 use super::scan::{Hits, before, byte, run_end, slice};
-use super::secret::is_placeholder;
+use super::secret::{is_placeholder, random_like};
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
@@ -99,7 +99,10 @@ fn header(text: &str, from: usize, end: usize, quoted: bool, hits: &mut Hits) {
             .unwrap_or(rest.len())
     };
     let credential = slice(rest, 0, length);
+    // Prose goes on behind `authorization: `; a header has one word there, or one like a key.
+    let prose = !quoted && !known && length < rest.trim_end().len() && !random_like(credential);
     if length > 1
+        && !prose
         && !is_placeholder(credential)
         && !SCHEMES.contains(&credential.to_ascii_lowercase().as_str())
     {
@@ -173,6 +176,7 @@ mod tests {
             "the bearer of bad news",
             "reauthorization: done",
             "Authorization: ***",
+            "may require authorization: server message: insufficient_scope",
             "cookie_count=12",
         ] {
             assert_survives(text);

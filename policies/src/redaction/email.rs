@@ -1,4 +1,7 @@
 //! E-mail addresses.
+//!
+//! The list of top-level domains is not consulted: an ending of letters counts when it is none of
+//! a file, a unit or a pre-release.
 
 use super::scan::{Hits, before, byte, run_end, run_start, slice};
 use super::{Anchor, Entity, Kind};

@@ -1,5 +1,9 @@
 //! JSON web tokens: three or five segments, the first decodes to an object with `alg` or `enc`.
 
+use std::sync::LazyLock;
+
+use data_encoding::Encoding;
+
 use super::scan::{Hits, before, byte, is_base64, run_end, slice};
 use super::{Anchor, Entity, Kind};
 
@@ -42,15 +46,20 @@ const fn is_segment(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'=')
 }
 
+/// Base64url without padding; a cut segment may leave bits over.
+static LENIENT: LazyLock<Option<Encoding>> = LazyLock::new(|| {
+    let mut spec = data_encoding::BASE64URL_NOPAD.specification();
+    spec.check_trailing_bits = false;
+    spec.encoding().ok()
+});
+
 fn is_header(segment: &str) -> bool {
     let mut bits = segment.trim_end_matches('=').as_bytes();
     // One letter more than a whole group is not decodable; the rest is still a header.
     if bits.len() % 4 == 1 {
         bits = bits.get(..bits.len() - 1).unwrap_or(&[]);
     }
-    let mut spec = data_encoding::BASE64URL_NOPAD.specification();
-    spec.check_trailing_bits = false;
-    let Ok(encoding) = spec.encoding() else {
+    let Some(encoding) = LENIENT.as_ref() else {
         return false;
     };
     let Ok(bytes) = encoding.decode(bits) else {

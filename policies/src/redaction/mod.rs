@@ -233,3 +233,5 @@ pub(crate) fn decoded_runs(text: &str) -> Vec<(usize, usize, String)> {
 
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

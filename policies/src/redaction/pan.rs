@@ -1,6 +1,6 @@
 //! Payment card numbers: Luhn, a brand's prefix and length, brand grouping, a whole token.
 
-use super::scan::{Hits, before, byte, has_context, run_end};
+use super::scan::{Hits, before, byte, has_context, run_end, run_start, slice};
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
@@ -37,10 +37,19 @@ fn scan(text: &str, start: usize, end: usize, hits: &mut Hits) {
     };
     if luhn(digits)
         && (free || has_context(text, start, CONTEXT))
-        && (length < 16 || !has_context(text, start, IDS))
+        && (length < 16 || !names_id(text, start))
     {
         hits.add(Kind::Pan(brand), start, end);
     }
+}
+
+/// True when the key right before the value names an identifier of tracing.
+fn names_id(text: &str, start: usize) -> bool {
+    let from = run_start(text, start, 48, |b| {
+        b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'=' | b':' | b'"' | b'\'')
+    });
+    let key = slice(text, from, start).to_ascii_lowercase();
+    key.contains(['=', ':']) && IDS.iter().any(|id| key.contains(id))
 }
 
 /// A card number begins a token: nothing before it, or a separator, or a key and `:` or `=`.
@@ -139,7 +148,7 @@ fn luhn(digits: &[u8]) -> bool {
             if d > 9 { d - 9 } else { d }
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// Brand by prefix and length, and whether that is enough without a word of context.

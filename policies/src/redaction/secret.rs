@@ -91,6 +91,9 @@ const WORDS: &[&str] = &[
     "no",
     "ok",
     "valid",
+    "failed",
+    "denied",
+    "granted",
     "incorrect",
     "wrong",
     "rejected",
@@ -343,7 +346,7 @@ pub(super) fn is_placeholder(value: &str) -> bool {
 
 /// A value without an assignment around it must look like one: six or more characters with a
 /// digit beside a letter, or with a sign that prose does not have.
-fn random_like(value: &str) -> bool {
+pub(super) fn random_like(value: &str) -> bool {
     let digit = value.bytes().any(|b| b.is_ascii_digit());
     let letter = value.bytes().any(|b| b.is_ascii_alphabetic());
     let sign = value

@@ -17,7 +17,7 @@ const MAX_BLOCK_BYTES: usize = 64 * 1024;
 /// Redacts a stream. Push bytes, take the text that is ready, finish.
 ///
 /// ```
-/// use policies::{claim::RedactKey, redaction::Redactor};
+/// use sentinel_policies::{claim::RedactKey, redaction::Redactor};
 /// let key = RedactKey::from_bytes([7; 32]);
 /// let mut redactor = Redactor::new(&key);
 /// let mut out = redactor.push(b"password=");
@@ -169,10 +169,11 @@ impl Redactor {
     /// One line with its end.
     fn line(&mut self, line: &str, out: &mut String) {
         if line.len() > MAX_LINE {
-            self.tail = line
-                .ends_with('\n')
-                .then(|| vec![b'\n'])
-                .unwrap_or_default();
+            self.tail = if line.ends_with('\n') {
+                vec![b'\n']
+            } else {
+                Vec::new()
+            };
             self.report.bytes_in = self
                 .report
                 .bytes_in

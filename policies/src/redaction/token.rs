@@ -5,6 +5,7 @@
 //! bits of an HMAC over the text before the last dot, so that a token can be told from a forgery.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use data_encoding::{Encoding, Specification};
 use hmac::{Hmac, KeyInit, Mac};
@@ -22,17 +23,17 @@ const MAX_BODY: usize = 96;
 /// Makes and checks tokens under one key.
 pub(crate) struct Minter {
     mac: Hmac<Sha256>,
-    base32: Encoding,
 }
 
 impl Minter {
     pub(crate) fn new(key: &RedactKey) -> Self {
-        // An HMAC takes a key of any length, so the fallback is never reached.
-        let mac = Hmac::<Sha256>::new_from_slice(key.bytes())
-            .unwrap_or_else(|_| Hmac::<Sha256>::new(&hmac::digest::Key::<Hmac<Sha256>>::default()));
+        // The key of an HMAC is padded with zeros to the block, so this cannot fail.
+        let mut block = hmac::digest::Key::<Hmac<Sha256>>::default();
+        for (slot, byte) in block.iter_mut().zip(key.bytes()) {
+            *slot = *byte;
+        }
         Self {
-            mac,
-            base32: lower_base32(),
+            mac: Hmac::new(&block),
         }
     }
 
@@ -42,7 +43,7 @@ impl Minter {
         for part in [b"id/1\0", class.as_bytes(), b"\0", canonical.as_bytes()] {
             mac.update(part);
         }
-        let id = self.digits(mac, 8);
+        let id = digits(mac, 8);
         let hint = if hint.is_empty() {
             String::new()
         } else {
@@ -60,14 +61,7 @@ impl Minter {
         let mut mac = self.mac.clone();
         mac.update(b"chk/1\0");
         mac.update(body.as_bytes());
-        self.digits(mac, 4)
-    }
-
-    fn digits(&self, mac: Hmac<Sha256>, count: usize) -> String {
-        let bits = mac.finalize().into_bytes();
-        let mut text = self.base32.encode(&bits);
-        text.truncate(count);
-        text
+        digits(mac, 4)
     }
 
     /// Length of the genuine token that `text` begins with.
@@ -119,6 +113,13 @@ impl Minter {
     }
 }
 
+fn digits(mac: Hmac<Sha256>, count: usize) -> String {
+    let bits = mac.finalize().into_bytes();
+    let mut text = LOWER_BASE32.encode(&bits);
+    text.truncate(count);
+    text
+}
+
 /// A placeholder without an id, for example `removed:instr`.
 pub(crate) fn placeholder(key: &RedactKey, body: &str) -> String {
     Minter::new(key).close(body)
@@ -143,11 +144,13 @@ fn looks_like_token(text: &str) -> bool {
         .is_some_and(|(body, check)| has_form(body) && check.len() == 4)
 }
 
-fn lower_base32() -> Encoding {
+/// RFC 4648 in lower case, without padding.
+static LOWER_BASE32: LazyLock<Encoding> = LazyLock::new(|| {
     let mut spec = Specification::new();
     spec.symbols.push_str("abcdefghijklmnopqrstuvwxyz234567");
+    // The alphabet is fixed and valid; the other one would only spell ids differently.
     spec.encoding().unwrap_or(data_encoding::BASE32_DNSCURVE)
-}
+});
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,10 @@
 //! exactly the found part is replaced. A run of base64 or hexadecimal digits is replaced whole.
 //! Views are decoded once per class and to depth two.
 
+use std::sync::LazyLock;
+
+use data_encoding::Encoding;
+
 use super::scan::{Hits, byte, is_base64, run_end, scan, slice};
 use crate::spotlight::is_invisible;
 
@@ -240,6 +244,13 @@ fn unhex(run: &str) -> Option<String> {
     )
 }
 
+/// Base64 without padding; a cut run may leave bits over.
+static LENIENT_BASE64: LazyLock<Option<Encoding>> = LazyLock::new(|| {
+    let mut spec = data_encoding::BASE64_NOPAD.specification();
+    spec.check_trailing_bits = false;
+    spec.encoding().ok()
+});
+
 /// Decodes either alphabet. The run may begin behind letters that belong to a label, so each of
 /// the four alignments is tried until one decodes to text.
 fn unbase64(run: &str) -> Option<String> {
@@ -258,9 +269,7 @@ fn unbase64(run: &str) -> Option<String> {
             1 => whole,
             _ => part.len(),
         };
-        let mut spec = data_encoding::BASE64_NOPAD.specification();
-        spec.check_trailing_bits = false;
-        let decoded = spec.encoding().ok()?.decode(part.get(..keep)?).ok()?;
+        let decoded = LENIENT_BASE64.as_ref()?.decode(part.get(..keep)?).ok()?;
         printable(decoded)
     })
 }
