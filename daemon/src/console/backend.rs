@@ -1,6 +1,6 @@
 //! What the console asks of the rest of core: records to show, decisions to hand on.
 //!
-//! A seam, so that every page can be rendered from plain data; `console::core` is the real side.
+//! A seam, so that every page can be rendered from plain data; `console::records` is the real side.
 //! The console never mints, executes or alters anything: what is not in this trait it cannot do.
 
 use std::future::Future;
@@ -39,6 +39,17 @@ pub enum Verb {
     Approve,
     /// No, for good.
     Deny,
+}
+
+impl Verb {
+    /// What a person did.
+    #[must_use]
+    pub const fn past(self) -> &'static str {
+        match self {
+            Self::Approve => "approved",
+            Self::Deny => "denied",
+        }
+    }
 }
 
 /// A decision as a person sent it.

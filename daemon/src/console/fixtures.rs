@@ -96,16 +96,17 @@ impl Backend for Site {
                     action.have += 1;
                     action.state = "approved".to_owned();
                     action.approval_expires_at = Some(NOW.plus(600_000));
-                    action.decisions.push(DecisionRow {
-                        person: decision.person.clone(),
-                        assurance: "local".to_owned(),
-                        via: "console".to_owned(),
-                        at: Some(NOW),
-                        reason: decision.reason.clone(),
-                    });
                 }
                 Verb::Deny => action.state = "denied".to_owned(),
             }
+            action.decisions.push(DecisionRow {
+                verb: decision.verb,
+                person: decision.person.clone(),
+                assurance: "local".to_owned(),
+                via: "console".to_owned(),
+                at: Some(NOW),
+                reason: decision.reason.clone(),
+            });
             action.audit_index = Some(813);
             self.decisions.lock().unwrap().push(decision);
             Ok(())

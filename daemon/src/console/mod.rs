@@ -4,11 +4,13 @@
 //! alters a proposal. Each page is a function from plain data (`view`) to HTML and is complete
 //! without scripts. Outside text reaches a page through one function only (`text`).
 
+mod adapt;
 pub mod assets;
 pub mod backend;
 pub mod chrome;
 pub mod clock;
 mod cookies;
+
 pub mod document;
 #[cfg(test)]
 mod fixtures;
@@ -17,6 +19,7 @@ mod gate;
 mod notice;
 mod outcomes;
 pub mod pages;
+pub mod records;
 pub mod routes;
 pub mod text;
 pub mod view;
@@ -360,3 +363,5 @@ async fn reports(State(_console): State<Console>, body: Bytes) -> StatusCode {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod whole_tests;

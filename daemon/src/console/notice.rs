@@ -49,7 +49,7 @@ fn recorded(verb: Verb, action: &Action, person: Option<&str>) -> Notice {
     let own = action
         .decisions
         .iter()
-        .find(|decision| Some(decision.person.as_str()) == person);
+        .find(|d| d.verb == verb && Some(d.person.as_str()) == person);
     let entry = action
         .audit_index
         .map_or_else(String::new, |index| format!(" Audit entry {index}."));
@@ -63,10 +63,13 @@ fn recorded(verb: Verb, action: &Action, person: Option<&str>) -> Notice {
                 own.person, own.assurance, own.via
             ),
         ),
-        (Verb::Deny, _) if action.state == "denied" => (
+        (Verb::Deny, Some(own)) => (
             "ok",
             "Denial recorded",
-            format!("Recorded: denied. It will not be performed.{entry}"),
+            format!(
+                "Recorded: {} denied. It will not be performed.{entry}",
+                own.person
+            ),
         ),
         _ => (
             "warn",

@@ -16,7 +16,7 @@ use super::*;
 use crate::identity::{FactorFuture, Role, SecondFactor};
 use store::logins::Logins;
 
-const PASSWORD: &str = "correct horse battery";
+pub(super) const PASSWORD: &str = "correct horse battery";
 
 /// A guard that takes every code of six digits once.
 #[derive(Default)]
@@ -42,15 +42,15 @@ struct Box7 {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Cookies(Vec<(String, String)>);
+pub(super) struct Cookies(Vec<(String, String)>);
 
 impl Cookies {
-    fn header(&self) -> String {
+    pub(super) fn header(&self) -> String {
         let pairs: Vec<_> = self.0.iter().map(|(k, v)| format!("{k}={v}")).collect();
         pairs.join("; ")
     }
 
-    fn take(&mut self, response: &Response<Body>) {
+    pub(super) fn take(&mut self, response: &Response<Body>) {
         for value in response.headers().get_all(header::SET_COOKIE) {
             let pair = value.to_str().unwrap().split(';').next().unwrap();
             let (name, value) = pair.split_once('=').unwrap();
@@ -144,36 +144,36 @@ impl Box7 {
     }
 }
 
-fn get(path: &str, cookies: &Cookies) -> axum::http::request::Builder {
+pub(super) fn get(path: &str, cookies: &Cookies) -> axum::http::request::Builder {
     Request::get(path)
         .header(header::HOST, "127.0.0.1:8080")
         .header(header::COOKIE, cookies.header())
 }
 
-fn post(path: &str, cookies: &Cookies) -> axum::http::request::Builder {
+pub(super) fn post(path: &str, cookies: &Cookies) -> axum::http::request::Builder {
     Request::post(path)
         .header(header::HOST, "127.0.0.1:8080")
         .header(header::COOKIE, cookies.header())
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
 }
 
-async fn body(response: Response<Body>) -> String {
+pub(super) async fn body(response: Response<Body>) -> String {
     let bytes = response.into_body().collect().await.unwrap().to_bytes();
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-fn location(response: &Response<Body>) -> &str {
+pub(super) fn location(response: &Response<Body>) -> &str {
     assert_eq!(response.status(), StatusCode::SEE_OTHER);
     response.headers()[header::LOCATION].to_str().unwrap()
 }
 
 /// The token of the form that posts to `action`.
-fn token_of(html: &str, action: &str) -> String {
+pub(super) fn token_of(html: &str, action: &str) -> String {
     let form = html.split(&format!("action=\"{action}\"")).nth(1).unwrap();
     field_of(form, "form")
 }
 
-fn field_of(html: &str, name: &str) -> String {
+pub(super) fn field_of(html: &str, name: &str) -> String {
     let value = html.split(&format!("name=\"{name}\" value=\"")).nth(1);
     value.unwrap().split('"').next().unwrap().to_owned()
 }

@@ -5,6 +5,8 @@
 
 use policies::model::Millis;
 
+use super::backend::Verb;
+
 /// One line of the inbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IncidentRow {
@@ -53,8 +55,8 @@ pub struct Inbox {
 pub struct BarFacts {
     /// Actions that wait for a decision.
     pub waiting: usize,
-    /// Last alert taken in, if any.
-    pub last_alert: Option<Millis>,
+    /// When the newest incident was opened, if any.
+    pub last_incident: Option<Millis>,
     /// The model in words: `ready`, `none: rules only`, `restarting`.
     pub model: String,
     /// Guard states other than `ok`.
@@ -330,6 +332,8 @@ pub struct Incident {
 /// A recorded decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecisionRow {
+    /// Which way.
+    pub verb: Verb,
     /// Person.
     pub person: String,
     /// Assurance.
@@ -382,7 +386,7 @@ pub struct Action {
     /// Fence.
     pub fence: Option<i64>,
     /// When the effect began.
-    pub started: Option<String>,
+    pub started: Option<Millis>,
     /// Recorded outcome in one line.
     pub outcome: Option<String>,
     /// Number of the last audit entry.

@@ -139,6 +139,14 @@ pub struct StoredEvidence {
     pub stats: AdmitStats,
 }
 
+impl StoredEvidence {
+    /// The citable text lines, to be shown; the numbers are those of [`Evidence::lines`].
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        render(&self.payload).0
+    }
+}
+
 impl Evidence {
     pub(crate) fn from_parts(parts: Parts) -> Self {
         let (lines, index) = render(&parts.payload);

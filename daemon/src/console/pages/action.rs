@@ -74,7 +74,7 @@ pub fn steps(action: &Action) -> Vec<Step> {
         ),
         step("Spent", was_spent(action), "the permission is used up"),
         match &action.started {
-            Some(at) => done("Started", at.clone(), String::new()),
+            Some(at) => done("Started", clock::absolute(at), String::new()),
             None => open("Started"),
         },
     ];
@@ -101,7 +101,10 @@ fn decided(action: &Action) -> Step {
     let people: Vec<_> = action
         .decisions
         .iter()
-        .map(|d| format!("{} ({}, via {})", d.person, d.assurance, d.via))
+        .map(|d| match d.via.as_str() {
+            "" => d.person.clone(),
+            via => format!("{} ({}, via {via})", d.person, d.assurance),
+        })
         .collect();
     let people = people.join(", ");
     let at = action.decisions.iter().filter_map(|d| d.at).next_back();

@@ -27,7 +27,7 @@ fn chrome(text: &str) -> Chrome {
         head: "1780000000000-7".to_owned(),
         bar: BarFacts {
             waiting: 1,
-            last_alert: Some(NOW.plus(-42_000)),
+            last_incident: Some(NOW.plus(-42_000)),
             model: "ready".to_owned(),
             guard: if text.is_empty() {
                 vec![]
