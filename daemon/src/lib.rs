@@ -6,5 +6,9 @@
 pub mod config;
 pub mod console;
 pub mod events;
+pub mod executors;
 pub mod guard;
 pub mod identity;
+pub mod jobs;
+pub mod scrape;
+pub mod tools;
