@@ -1,5 +1,5 @@
 //! The lab in real time: each fault breaks the shop, the right repair by hand heals it, and a
-//! wrong one does not. The long ones are `ignored` here and run by the slow part of the tests.
+//! wrong one does not. They run in real time, in the slow suite of .config/nextest.toml.
 
 // Helpers of a test fail by panicking, and the measured times are worth reading in its output.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
@@ -149,7 +149,6 @@ fn a_lab_comes_up_serves_without_an_error_and_leaves_no_process_behind() {
 }
 
 #[test]
-#[ignore = "real time, about a minute"]
 fn a_bad_deploy_is_healed_by_the_link_of_its_own_service_alone() {
     let lab = Lab::broken("bad-deploy");
     lab.until("fault to alert", 40, |lab| {
@@ -172,7 +171,6 @@ fn a_bad_deploy_is_healed_by_the_link_of_its_own_service_alone() {
 }
 
 #[test]
-#[ignore = "real time, about a minute"]
 fn an_exhausted_pool_is_healed_by_its_size_and_not_by_a_restart() {
     let lab = Lab::broken("pool-exhausted");
     lab.until("fault to alert", 40, |lab| {
@@ -191,7 +189,6 @@ fn an_exhausted_pool_is_healed_by_its_size_and_not_by_a_restart() {
 }
 
 #[test]
-#[ignore = "real time, about a minute"]
 fn a_service_killed_at_its_memory_limit_stays_down_until_it_is_restarted_itself() {
     let lab = Lab::broken("dependency-down");
     lab.until("fault to alert", 60, |lab| {
@@ -208,7 +205,6 @@ fn a_service_killed_at_its_memory_limit_stays_down_until_it_is_restarted_itself(
 }
 
 #[test]
-#[ignore = "real time, about a minute"]
 fn a_full_disk_is_not_emptied_by_a_restart() {
     let lab = Lab::broken("disk-full");
     lab.until("fault to alert", 60, |lab| {
@@ -267,7 +263,6 @@ fn receiver() -> (String, Webhooks) {
 }
 
 #[test]
-#[ignore = "real time, about half a minute"]
 fn noise_fires_an_alert_that_ends_on_its_own_and_both_are_sent_as_webhooks() {
     let (url, taken) = receiver();
     let file = tempfile::NamedTempFile::new().unwrap();
