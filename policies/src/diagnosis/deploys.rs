@@ -60,7 +60,7 @@ fn judge(view: &View<'_>, board: &Board<'_>, row: &DeployRow<'_>) -> Option<Cand
         candidate.mark(Weight::RanFineSince, &[row.cite]);
     }
     weigh_symptoms(&mut candidate, board, &deploy.service);
-    let unread = deploy.diff.is_none();
+    let unread = deploy.diff.is_none() || has_unread_hunk(row);
     if unread {
         candidate
             .missing
@@ -99,6 +99,12 @@ fn weigh_change(
             .push(link.map_or(row.cite, |l| l.change));
     }
     candidate.change_evidence.dedup();
+}
+
+/// True when a file changed in a way that could not be shown.
+fn has_unread_hunk(row: &DeployRow<'_>) -> bool {
+    let files = row.deploy.diff.iter().flatten();
+    files.flat_map(|f| &f.hunks).any(|h| h.lines.is_empty())
 }
 
 /// The failures that the counters of a service show.

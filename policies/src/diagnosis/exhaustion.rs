@@ -61,7 +61,7 @@ fn judge(view: &View<'_>, board: &mut Board<'_>, service: &str) -> Option<Candid
     } else if let Some(resource) = &full {
         weigh_full(&mut candidate, board, resource);
     }
-    weigh_around(&mut candidate, board, service);
+    weigh_around(&mut candidate, view, board, service);
     if !board.graph.on_path(service) {
         candidate.rejected = Some("its service is not on the failing path".to_owned());
     }
@@ -167,7 +167,7 @@ fn weigh_full(candidate: &mut Candidate, board: &Board<'_>, resource: &Resource<
 }
 
 /// Symptoms of the service, of its callers, and changes that would explain it better.
-fn weigh_around(candidate: &mut Candidate, board: &Board<'_>, service: &str) {
+fn weigh_around(candidate: &mut Candidate, view: &View<'_>, board: &Board<'_>, service: &str) {
     deploys::weigh_symptoms(candidate, board, service);
     let callers = board.graph.failing_callers(service);
     if !callers.is_empty() {
@@ -187,8 +187,10 @@ fn weigh_around(candidate: &mut Candidate, board: &Board<'_>, service: &str) {
         let stands = c.rejected.is_none() && !c.change_evidence.is_empty();
         blames && c.service == service && stands && near
     });
-    match change {
-        Some(change) => candidate.mark(Weight::ChangeExplains, &change.change_evidence),
-        None => candidate.mark(Weight::NoChange, &[]),
+    match (change, view.history_cite) {
+        (Some(change), _) => candidate.mark(Weight::ChangeExplains, &change.change_evidence),
+        // Only a history that was read can say that nothing changed.
+        (None, Some(history)) => candidate.mark(Weight::NoChange, &[history]),
+        (None, None) => {}
     }
 }

@@ -163,6 +163,16 @@ pub(super) fn duration(series: &Series) -> Option<Half> {
     }
 }
 
+/// The unit of a duration in seconds, as far as the name tells it.
+pub(super) fn seconds_of(series: &Series) -> Option<f64> {
+    words(&series.name).iter().find_map(|w| match w.as_str() {
+        "seconds" | "sec" | "s" => Some(1.0),
+        "milliseconds" | "millis" | "ms" => Some(0.001),
+        "microseconds" | "micros" | "us" => Some(0.000_001),
+        _ => None,
+    })
+}
+
 /// The part that a gauge plays for a limited resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {

@@ -11,8 +11,11 @@ use crate::model::Millis;
 
 /// Smallest spread of a share of failed requests that means anything.
 const SHARE_FLOOR: f64 = 0.01;
+/// Smallest spread of a mean duration that means anything, in seconds: a busy machine alone makes
+/// some milliseconds.
+const DURATION_FLOOR_S: f64 = 0.01;
 /// A target that misses this many steps is silent.
-const SILENT_STEPS: i64 = 4;
+const SILENT_STEPS: i64 = 6;
 
 /// Reads the counters of every service.
 pub(super) fn run<'v>(view: &'v View<'v>, board: &mut Board<'v>) {
@@ -127,7 +130,10 @@ fn durations(rows: &[&SeriesRow<'_>], width: i64) -> (Shape, Vec<super::Cite>) {
         .filter_map(|(at, n)| sum.get(at).map(|s| (*at, s.total / n.total)))
         .collect();
     let cites = rates::cites(sums.iter().copied());
-    (detect::detect(&means, f64::MIN_POSITIVE), cites)
+    let floor = sums.first().map_or(f64::MIN_POSITIVE, |r| {
+        kinds::seconds_of(r.series).map_or(f64::MIN_POSITIVE, |unit| DURATION_FLOOR_S / unit)
+    });
+    (detect::detect(&means, floor), cites)
 }
 
 fn report(board: &mut Board<'_>) {

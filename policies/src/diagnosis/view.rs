@@ -86,6 +86,8 @@ pub(super) struct View<'a> {
     pub(super) series: Vec<SeriesRow<'a>>,
     pub(super) units: Vec<UnitRow<'a>>,
     pub(super) history: Option<&'a DeployHistory>,
+    /// The citation of the history as a whole.
+    pub(super) history_cite: Option<Cite>,
     pub(super) deploys: Vec<DeployRow<'a>>,
     pub(super) edges: Vec<(&'a Edge, Cite)>,
     /// The newest instant that any series shows.
@@ -106,6 +108,7 @@ impl<'a> View<'a> {
             series: Vec::new(),
             units: Vec::new(),
             history: None,
+            history_cite: None,
             deploys: Vec::new(),
             edges: Vec::new(),
             last_sample: None,
@@ -229,6 +232,10 @@ impl<'a> View<'a> {
             return;
         }
         self.history = Some(history);
+        self.history_cite = Some(Cite {
+            evidence: evidence.id(),
+            line: None,
+        });
         let rows = history.deploys.iter().enumerate();
         self.deploys = rows
             .map(|(index, deploy)| DeployRow {

@@ -69,7 +69,10 @@ pub(super) struct HistoryFact {
 pub(super) struct PieceFact {
     pub(super) from: Millis,
     pub(super) to: Millis,
-    pub(super) partial: Option<String>,
+    /// The source or the tool left something out.
+    pub(super) partial: bool,
+    /// The redactor had to drop so much that what is left may mislead (guard rails 2.5.2).
+    pub(super) degraded: bool,
 }
 
 /// The facts of one moment.
@@ -127,9 +130,17 @@ fn piece(evidence: &Evidence) -> (EvidenceId, PieceFact) {
     let fact = PieceFact {
         from: meta.window.from,
         to: meta.window.to,
-        partial: meta.partial.clone(),
+        partial: meta.partial.is_some(),
+        degraded: is_degraded(evidence),
     };
     (evidence.id(), fact)
+}
+
+/// More than one line in ten was dropped whole.
+fn is_degraded(evidence: &Evidence) -> bool {
+    let dropped = |line: &&String| line.contains("\u{2039}dropped:");
+    let count = evidence.lines().iter().filter(dropped).count();
+    count.saturating_mul(10) > evidence.lines().len()
 }
 
 /// The services that a tool of this run returned evidence about. A call graph or a runbook is

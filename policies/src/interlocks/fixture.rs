@@ -84,7 +84,8 @@ fn facts(hypothesis: Hypothesis) -> Facts {
     let piece = PieceFact {
         from: ONSET.plus(-3_600_000),
         to: NOW,
-        partial: None,
+        partial: false,
+        degraded: false,
     };
     let check = |name: &&str| ExternalCheck {
         name: (*name).to_owned(),
