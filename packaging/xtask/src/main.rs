@@ -8,6 +8,7 @@
     reason = "printing is what a command-line tool is for"
 )]
 
+mod demo;
 mod model;
 mod place;
 mod run;
@@ -23,6 +24,9 @@ Usage: cargo xtask COMMAND
 
   setup                 check for what a build needs, install what is missing, fetch the test model
   test [--only PARTS]   everything CI runs; PARTS is a list such as `fmt,clippy`
+  demo [--fault NAME] [--yes] [--json]
+                        break a small shop for real and lead the incident to its end;
+                        with --yes the second person decides by the console's own forms
 ";
 
 fn main() -> ExitCode {
@@ -51,6 +55,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         "test" => test::main(&place, rest),
+        "demo" => demo::main(&place, rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}\nParts of `test`, in the order they run:\n");
             for part in test::PARTS {

@@ -79,6 +79,14 @@ pub(crate) const PARTS: &[Part] = &[
         summary: "tests with real processes in real time: engine, lab, whole system",
         run: slow,
     },
+    Part {
+        name: "demo",
+        summary: "every fault of the lab from its alert to its end",
+        run: |c| {
+            let (passed, failed) = crate::demo::every_fault(c.place)?;
+            Ok(Tally { passed, failed })
+        },
+    },
 ];
 
 /// Runs the parts that `args` choose.
