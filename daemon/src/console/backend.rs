@@ -32,13 +32,19 @@ impl Problem {
     }
 }
 
-/// Approve or deny.
+/// What a person decides about an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// Yes, exactly this.
     Approve,
     /// No, for good.
     Deny,
+    /// Take the approval back before it is used.
+    Revoke,
+    /// It was in doubt, and it happened.
+    Happened,
+    /// It was in doubt, and it did not happen.
+    DidNotHappen,
 }
 
 impl Verb {
@@ -48,6 +54,9 @@ impl Verb {
         match self {
             Self::Approve => "approved",
             Self::Deny => "denied",
+            Self::Revoke => "revoked",
+            Self::Happened => "found that it happened",
+            Self::DidNotHappen => "found that it did not happen",
         }
     }
 }
@@ -67,7 +76,7 @@ pub struct Decision {
     pub person: String,
     /// Why.
     pub reason: String,
-    /// Code of the authenticator, for an approval.
+    /// Code of the authenticator, where the form asks one.
     pub totp: Option<String>,
 }
 

@@ -98,8 +98,12 @@ impl Backend for Site {
                     action.approval_expires_at = Some(NOW.plus(600_000));
                 }
                 Verb::Deny => action.state = "denied".to_owned(),
+                Verb::Revoke => action.state = "revoked".to_owned(),
+                Verb::Happened => action.state = "reconciled_succeeded".to_owned(),
+                Verb::DidNotHappen => action.state = "reconciled_failed".to_owned(),
             }
-            action.decisions.push(DecisionRow {
+            let decisions = &mut action.decisions;
+            decisions.push(DecisionRow {
                 verb: decision.verb,
                 person: decision.person.clone(),
                 assurance: "local".to_owned(),

@@ -10,6 +10,7 @@ pub mod backend;
 pub mod chrome;
 pub mod clock;
 mod cookies;
+mod deciding;
 
 pub mod document;
 #[cfg(test)]

@@ -54,32 +54,39 @@ fn recorded(verb: Verb, action: &Action, person: Option<&str>) -> Notice {
         .audit_index
         .map_or_else(String::new, |index| format!(" Audit entry {index}."));
     // The words follow the record: an approval that is not among the recorded ones is not called one.
-    let (tone, title, recorded) = match (verb, own) {
-        (Verb::Approve, Some(own)) => (
+    let by = own.map_or_else(String::new, |own| match own.via.as_str() {
+        "" => own.person.clone(),
+        via => format!("{} ({}, via {via})", own.person, own.assurance),
+    });
+    let state = action.state.as_str();
+    let (tone, title, recorded) = match (verb, own, state) {
+        (Verb::Approve, Some(_), _) => (
             "ok",
             "Approval recorded",
-            format!(
-                "Recorded: {} approved ({}, via {}).{entry}",
-                own.person, own.assurance, own.via
-            ),
+            format!("Recorded: approved by {by}."),
         ),
-        (Verb::Deny, Some(own)) => (
+        (Verb::Deny, Some(_), _) => (
             "ok",
             "Denial recorded",
-            format!(
-                "Recorded: {} denied. It will not be performed.{entry}",
-                own.person
-            ),
+            format!("Recorded: denied by {by}. It will not be performed."),
+        ),
+        (Verb::Revoke, _, "revoked")
+        | (Verb::Happened, _, "reconciled_succeeded")
+        | (Verb::DidNotHappen, _, "reconciled_failed") => (
+            "ok",
+            "Recorded",
+            format!("Recorded: {}.", super::words::state(state).word),
         ),
         _ => (
             "warn",
             "The record says something else",
             format!(
-                "The guard took the decision, but the action is now {}.{entry}",
-                super::words::state(&action.state).word
+                "The guard took it, but the action is now {}.",
+                super::words::state(state).word
             ),
         ),
     };
+    let recorded = format!("{recorded}{entry}");
     let detail = match action.need.saturating_sub(action.have) {
         missing if action.state == "pending" && missing > 0 => {
             format!(

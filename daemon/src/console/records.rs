@@ -10,7 +10,10 @@ use super::adapt::{self, ActionStates};
 use super::backend::{Backend, Decision, Postmortem, Problem, Reply, Verb};
 use super::document::Document;
 use super::view::{Action, ActionContext, BarFacts, GuardState, Inbox, Incident};
-use crate::guard::{ActionView, DecisionRequest, DelegateHandle, Guard, TotpRefusal};
+use crate::guard::{
+    ActionView, DecisionRequest, DelegateHandle, Guard, ReconcileRequest, RevokeRequest,
+    TotpRefusal,
+};
 use crate::identity::{self, FactorFuture, SecondFactor};
 
 /// The console's way to the records.
@@ -200,17 +203,15 @@ impl Backend for Records {
 
     fn decide(&self, decision: Decision) -> Reply<'_, ()> {
         Box::pin(async move {
-            let request = DecisionRequest {
-                action_id: decision.action,
-                digest: decision.digest,
-                decision_nonce: decision.nonce,
-                approver: subject(&decision.person),
-                reason: decision.reason,
-                totp: decision.totp.filter(|code| !code.is_empty()),
-            };
-            match decision.verb {
-                Verb::Approve => self.guard.approve(&self.via, request).await?,
-                Verb::Deny => self.guard.deny(&self.via, request).await?,
+            let verb = decision.verb;
+            match verb {
+                Verb::Approve => self.guard.approve(&self.via, request(decision)).await?,
+                Verb::Deny => self.guard.deny(&self.via, request(decision)).await?,
+                Verb::Revoke => self.guard.revoke(&self.via, revocation(decision)).await?,
+                Verb::Happened | Verb::DidNotHappen => {
+                    let finding = finding(decision, verb == Verb::Happened);
+                    self.guard.reconcile(&self.via, finding).await?
+                }
             };
             Ok(())
         })
@@ -239,6 +240,36 @@ impl SecondFactor for Guard {
                 Err(TotpRefusal::Unavailable(why)) => Err(identity::Error::Factor(why)),
             }
         })
+    }
+}
+
+fn request(decision: Decision) -> DecisionRequest {
+    DecisionRequest {
+        action_id: decision.action,
+        digest: decision.digest,
+        decision_nonce: decision.nonce,
+        approver: subject(&decision.person),
+        reason: decision.reason,
+        totp: decision.totp,
+    }
+}
+
+fn revocation(decision: Decision) -> RevokeRequest {
+    RevokeRequest {
+        action_id: decision.action,
+        approver: Some(subject(&decision.person)),
+        reason: decision.reason,
+    }
+}
+
+fn finding(decision: Decision, succeeded: bool) -> ReconcileRequest {
+    ReconcileRequest {
+        action_id: decision.action,
+        succeeded,
+        approver: subject(&decision.person),
+        reason: decision.reason,
+        evidence_sha256: None,
+        totp: decision.totp,
     }
 }
 

@@ -89,4 +89,8 @@ pub const ROUTES: &[Route] = &[
         post(approval::approve)
     }),
     write("/approvals/{id}/deny", DECIDE, || post(approval::deny)),
+    write("/approvals/{id}/revoke", DECIDE, || post(approval::revoke)),
+    write("/actions/{id}/reconcile", DECIDE, || {
+        post(action::reconcile)
+    }),
 ];

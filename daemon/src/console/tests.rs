@@ -235,6 +235,33 @@ async fn a_refused_decision_is_explained_and_what_was_typed_is_given_back() {
     assert!(result.contains("used before"));
 }
 
+#[tokio::test]
+async fn an_action_in_doubt_asks_a_person_what_happened() {
+    let box7 = Box7::new().await;
+    let doubt = fixtures::action("act_2", "in_doubt", "");
+    box7.site.actions.lock().unwrap().push(doubt);
+    let viewer = box7.log_in("a-viewer").await;
+    let html = box7.page("/actions/act_2", &viewer).await;
+    assert!(html.contains("It may or may not have happened."));
+    assert!(!html.contains("/reconcile"), "a viewer gets the form");
+
+    let cookies = box7.log_in("a-approver").await;
+    let html = box7.page("/actions/act_2", &cookies).await;
+    let path = "/actions/act_2/reconcile";
+    let token = token_of(&html, path);
+    let neither = format!("form={token}&reason=looked&totp=123456");
+    let response = box7.post(path, &cookies, &neither).await;
+    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+    let form = format!("{neither}&found=did_not_happen");
+    let response = box7.post(path, &cookies, &form).await;
+    let page = box7.page(location(&response), &cookies).await;
+    assert!(
+        page.contains("Recorded: reconciled: it did not happen."),
+        "{page}"
+    );
+    assert!(!page.contains("/reconcile"), "the form is offered again");
+}
+
 /// console 3.6
 #[tokio::test]
 async fn a_post_needs_both_cookies_its_own_token_and_an_own_origin() {

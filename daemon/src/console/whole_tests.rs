@@ -204,7 +204,7 @@ async fn an_approval_through_the_forms_is_on_record_at_the_guard() {
     let page = whole.decide(&mut cookies, &approve, &rest).await;
     assert!(page.contains("Approval recorded"), "{page}");
     assert!(
-        page.contains("alice approved (local, via console)."),
+        page.contains("approved by alice (local, via console)."),
         "{page}"
     );
     let view = whole.guard.action(&id).await.unwrap().unwrap();
@@ -213,6 +213,16 @@ async fn an_approval_through_the_forms_is_on_record_at_the_guard() {
     assert_eq!(view.approvals.by[0].assurance, "local");
     let page = whole.page(&format!("/actions/{id}"), &mut cookies).await;
     assert!(page.contains("Approved; not started."));
+
+    let revoke = format!("/approvals/{id}/revoke");
+    let form = format!("form={}&reason=wrong+release", token_of(&page, &revoke));
+    let page = whole.send(&revoke, &mut cookies, &form).await;
+    assert!(
+        page.contains("Recorded: revoked, nothing was done."),
+        "{page}"
+    );
+    let view = whole.guard.action(&id).await.unwrap().unwrap();
+    assert_eq!(view.state, "revoked");
 }
 
 #[tokio::test]
@@ -224,7 +234,7 @@ async fn a_denial_needs_no_code_and_is_final() {
     let deny = format!("/approvals/{id}/deny");
     let page = whole.decide(&mut cookies, &deny, "reason=too+early").await;
     assert!(page.contains("Denial recorded"), "{page}");
-    assert!(page.contains("alice denied."), "{page}");
+    assert!(page.contains("denied by alice."), "{page}");
     assert!(!page.contains("name=\"totp\""), "a form is offered again");
     let view = whole.guard.action(&id).await.unwrap().unwrap();
     assert_eq!(view.state, "denied");

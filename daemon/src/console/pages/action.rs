@@ -1,16 +1,20 @@
 //! `/actions/{id}`: did it happen, and did it help? (console 6.6)
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::response::Response;
+use serde::Deserialize;
 
 use super::approval::standing;
 use super::message::Failure;
-use crate::console::backend::Problem;
+use crate::console::backend::{Problem, Verb};
 use crate::console::chrome::Chrome;
 use crate::console::document::Document;
+use crate::console::form::Posted;
+use crate::console::notice::{self, Notice};
 use crate::console::view::Action;
-use crate::console::{Console, Visit, clock, html};
+use crate::console::{Console, Visit, clock, deciding, html};
+use crate::identity::Role;
 
 /// One step of the way of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +45,12 @@ pub struct Page<'a> {
     pub standing: String,
     /// The steps.
     pub steps: Vec<Step>,
+    /// What became of the form that led here.
+    pub notice: Option<Notice>,
+    /// The form that fits the state.
+    pub offer: Offer,
+    /// The reason that the person had typed.
+    pub reason: String,
 }
 
 impl<'a> Page<'a> {
@@ -53,6 +63,9 @@ impl<'a> Page<'a> {
             document,
             standing: standing(action),
             steps: steps(action),
+            notice: None,
+            offer: Offer::Nothing,
+            reason: String::new(),
         }
     }
 }
@@ -175,6 +188,47 @@ fn open(name: &'static str) -> Step {
     }
 }
 
+/// The form that a person gets below the action, if any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Offer {
+    /// None.
+    #[default]
+    Nothing,
+    /// Take the approval back.
+    Revoke {
+        /// Form token.
+        form: String,
+    },
+    /// Say what happened.
+    Reconcile {
+        /// Form token.
+        form: String,
+    },
+}
+
+/// Which form fits the state, for a person who may decide. The guard judges again.
+fn offer(console: &Console, visit: &Visit, action: &Action) -> Result<Offer, Failure> {
+    let may = visit
+        .session()
+        .is_some_and(|session| session.roles.contains(&Role::Approver));
+    let id = &action.id;
+    Ok(match action.state.as_str() {
+        "approved" | "issued" if may => Offer::Revoke {
+            form: console.form(visit, &format!("/approvals/{id}/revoke"))?,
+        },
+        "in_doubt" if may => Offer::Reconcile {
+            form: console.form(visit, &format!("/actions/{id}/reconcile"))?,
+        },
+        _ => Offer::Nothing,
+    })
+}
+
+/// Address of the page.
+#[derive(Debug, Deserialize)]
+pub struct After {
+    done: Option<String>,
+}
+
 /// Answers the page.
 ///
 /// # Errors
@@ -183,6 +237,7 @@ pub async fn get(
     State(console): State<Console>,
     visit: Visit,
     Path(id): Path<String>,
+    Query(after): Query<After>,
 ) -> Result<Response, Failure> {
     let action = console
         .backend()
@@ -194,5 +249,36 @@ pub async fn get(
     let mut chrome = console.chrome(&visit, "approvals").await;
     chrome.live = Some(format!("action:{}", action.id));
     chrome.twin = format!("sentinel approval show {}", action.id);
-    html(&Page::new(&chrome, &action, &document))
+    let outcome = after
+        .done
+        .and_then(|nonce| console.outcomes().find(&visit.key(), &nonce));
+    let notice = outcome
+        .as_ref()
+        .map(|outcome| notice::after_decision(outcome, &action, None));
+    html(&Page {
+        notice,
+        offer: offer(&console, &visit, &action)?,
+        reason: outcome
+            .map(|outcome| outcome.kept.reason)
+            .unwrap_or_default(),
+        ..Page::new(&chrome, &action, &document)
+    })
+}
+
+/// Takes what a person found out about an action in doubt.
+///
+/// # Errors
+/// [`Failure`] when the form says neither, or there is no such action.
+pub async fn reconcile(
+    State(console): State<Console>,
+    visit: Visit,
+    Path(id): Path<String>,
+    form: Posted,
+) -> Result<Response, Failure> {
+    let verb = match form.text("found") {
+        "happened" => Verb::Happened,
+        "did_not_happen" => Verb::DidNotHappen,
+        _ => return Err(Failure::BadForm),
+    };
+    deciding::decide(&console, &visit, &id, &form, verb).await
 }

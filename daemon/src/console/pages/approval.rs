@@ -6,14 +6,14 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use super::message::Failure;
-use crate::console::backend::{Decision, Problem, Verb};
+use crate::console::backend::{Problem, Verb};
 use crate::console::chrome::Chrome;
 use crate::console::document::Document;
 use crate::console::form::Posted;
 use crate::console::notice::{self, Notice};
-use crate::console::outcomes::{Kept, Outcome};
-use crate::console::view::Action;
-use crate::console::{Console, Visit, clock, html, see_other, words};
+use crate::console::outcomes::Kept;
+use crate::console::view::{Action, Check};
+use crate::console::{Console, Visit, clock, deciding, html, words};
 use crate::identity::Role;
 
 /// Whether this person gets the two forms.
@@ -54,6 +54,19 @@ pub struct Page<'a> {
 }
 
 impl Page<'_> {
+    fn refusing(&self) -> Vec<&Check> {
+        self.checks(false)
+    }
+
+    fn passing(&self) -> Vec<&Check> {
+        self.checks(true)
+    }
+
+    fn checks(&self, passed: bool) -> Vec<&Check> {
+        let checks = self.action.context.checks.iter();
+        checks.filter(|check| check.passed == passed).collect()
+    }
+
     fn incident_path(&self) -> String {
         self.document
             .incident
@@ -166,7 +179,7 @@ pub async fn approve(
     Path(id): Path<String>,
     form: Posted,
 ) -> Result<Response, Failure> {
-    decide(&console, &visit, &id, &form, Verb::Approve).await
+    deciding::decide(&console, &visit, &id, &form, Verb::Approve).await
 }
 
 /// Takes a denial.
@@ -179,72 +192,18 @@ pub async fn deny(
     Path(id): Path<String>,
     form: Posted,
 ) -> Result<Response, Failure> {
-    decide(&console, &visit, &id, &form, Verb::Deny).await
+    deciding::decide(&console, &visit, &id, &form, Verb::Deny).await
 }
 
-async fn decide(
-    console: &Console,
-    visit: &Visit,
-    id: &str,
-    form: &Posted,
-    verb: Verb,
+/// Takes an approval back.
+///
+/// # Errors
+/// [`Failure`] when there is no such action.
+pub async fn revoke(
+    State(console): State<Console>,
+    visit: Visit,
+    Path(id): Path<String>,
+    form: Posted,
 ) -> Result<Response, Failure> {
-    let nonce = form.nonce();
-    // The same form again, by a second tap or a reload: what was recorded is the answer.
-    if console.outcomes().find(&visit.key(), nonce).is_none() {
-        let action = console
-            .backend()
-            .action(id)
-            .await?
-            .ok_or(Failure::NotFound)?;
-        let problem = judge(console, visit, &action, form, verb).await.err();
-        let kept = match problem {
-            Some(_) => Kept {
-                target: form.text("target").to_owned(),
-                reason: form.text("reason").to_owned(),
-            },
-            None => Kept::default(),
-        };
-        console.outcomes().keep(
-            visit.key(),
-            nonce.to_owned(),
-            Outcome {
-                verb,
-                problem,
-                kept,
-            },
-        );
-    }
-    see_other(&format!("/approvals/{id}?done={nonce}"))
-}
-
-async fn judge(
-    console: &Console,
-    visit: &Visit,
-    action: &Action,
-    form: &Posted,
-    verb: Verb,
-) -> Result<(), Problem> {
-    let document = Document::read(&action.document, &action.digest)
-        .map_err(|error| Problem::new("digest_mismatch", error.to_string()))?;
-    if verb == Verb::Approve && form.text("target").trim() != document.target_name {
-        return Err(Problem::new(
-            "target_mismatch",
-            "The name that was typed is not the name of the target.",
-        ));
-    }
-    let reason = form.text("reason").trim();
-    if verb == Verb::Deny && reason.is_empty() {
-        return Err(Problem::new("reason_missing", "A denial needs a reason."));
-    }
-    let decision = Decision {
-        verb,
-        action: action.id.clone(),
-        digest: form.text("digest").to_owned(),
-        nonce: form.text("decision_nonce").to_owned(),
-        person: visit.name().to_owned(),
-        reason: reason.to_owned(),
-        totp: (verb == Verb::Approve).then(|| form.text("totp").trim().to_owned()),
-    };
-    console.backend().decide(decision).await
+    deciding::decide(&console, &visit, &id, &form, Verb::Revoke).await
 }
