@@ -416,3 +416,23 @@ fn render_deploys(page: &mut Page, history: &crate::model::DeployHistory) {
         page.line(format!("in force: {service} {version}"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use static_assertions::assert_not_impl_any;
+
+    use super::Evidence;
+
+    assert_not_impl_any!(Evidence: Default, serde::Serialize, serde::de::DeserializeOwned);
+    assert_not_impl_any!(crate::claim::Draft: Default, serde::de::DeserializeOwned);
+
+    #[test]
+    fn lines_are_counted_from_one_and_every_item_knows_its_first() {
+        let evidence = crate::admit::tests::logs(&["checkout-1 one", "two"]);
+        assert_eq!(evidence.line(0), None);
+        assert_eq!(evidence.line(1), Some("checkout-1 one"));
+        assert_eq!(evidence.line(2), Some("checkout-1 | two"));
+        assert_eq!(evidence.line_of(super::LineOf::Log(1)), Some(2));
+        assert_eq!(evidence.line_of(super::LineOf::Log(2)), None);
+    }
+}
