@@ -135,3 +135,23 @@ fn every_tool_is_documented() {
         .collect();
     demand("docs/tools.md", "tool", &names);
 }
+
+/// The table of claims in the README has rows such as "| claim | [`test`](file) |".
+#[test]
+fn every_claim_of_the_readme_has_its_test() {
+    let readme = read("README.md");
+    let claims = between(&readme, "| claim | test |", "\n\n");
+    let mut complaints = Vec::new();
+    let mut rows = 0;
+    for row in claims.lines().filter(|line| line.contains("](")) {
+        rows += 1;
+        let name = between(row, "[`", "`]");
+        let file = between(row, "](", ")");
+        let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+        if !text.contains(&format!("fn {name}(")) {
+            complaints.push(format!("`{name}` is not in {file}"));
+        }
+    }
+    assert!(rows >= 10, "the table of claims is gone");
+    complain("every claim of the README has its test, but", &complaints);
+}
