@@ -70,6 +70,14 @@ impl Channel {
         Ok((Self::new(near), far.into()))
     }
 
+    /// A second handle to the same end: one thread may wait while another sends.
+    ///
+    /// # Errors
+    /// When the kernel has no descriptors left.
+    pub fn second(&self) -> Result<Self, Error> {
+        self.stream.try_clone().map(Self::new).map_err(Error::Io)
+    }
+
     /// Sends one value as JSON.
     ///
     /// # Errors

@@ -7,6 +7,7 @@
 pub(crate) mod channel;
 pub mod dial;
 mod process;
+mod remediate;
 mod sandbox;
 mod scheduler;
 mod selfcheck;
@@ -15,6 +16,7 @@ mod worker;
 
 pub use channel::MAX_FDS;
 pub use process::{Killer, Spawner, Worker, WorkerExe};
+pub use remediate::JobOutcome;
 pub use sandbox::Grants;
 pub use scheduler::{
     Clock, Error, JobRecord, Observer, Scheduler, SchedulerOptions, ToolAnswer, ToolCall,

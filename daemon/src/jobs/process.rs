@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender, SyncSender};
 use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::channel::{self, Channel};
@@ -168,6 +169,18 @@ impl Killer {
     /// Sends SIGKILL. A worker that is already gone stays gone.
     pub fn kill(&self) {
         let _ = rustix::process::pidfd_send_signal(self.0.as_fd(), Signal::KILL);
+    }
+
+    /// Kills it and waits, at most `limit`, until nothing of it runs any more.
+    #[must_use]
+    pub fn end(&self, limit: Duration) -> bool {
+        self.kill();
+        let Ok(limit) = Timespec::try_from(limit) else {
+            return false;
+        };
+        // A pidfd becomes readable when its process has ended.
+        let mut watched = [PollFd::new(&*self.0, PollFlags::IN)];
+        rustix::event::poll(&mut watched, Some(&limit)).is_ok_and(|ended| ended == 1)
     }
 }
 

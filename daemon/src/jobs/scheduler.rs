@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use super::Grants;
 use super::channel;
 use super::process::{self, Killer, Spawner, Worker, WorkerExe};
+use super::remediate::Leases;
 use super::selfcheck::{Attempt, Attempts};
 use super::wire::{Job, PreviewReply, Reply, ToolReply};
 use crate::executors::{ExecutorSpec, Preview};
@@ -21,7 +22,7 @@ use crate::tools::{self, Failure, Input, Run, SourceSpec, Tool};
 /// Workers at a time; more jobs wait.
 const MAX_WORKERS: usize = 8;
 /// Most bytes of an answer that is not a tool's.
-const MAX_ANSWER: usize = 1 << 20;
+pub(super) const MAX_ANSWER: usize = 1 << 20;
 /// Time of a job that only looks at an executor's target.
 const PREVIEW: Duration = Duration::from_secs(10);
 
@@ -114,10 +115,11 @@ pub struct Scheduler {
 }
 
 pub(super) struct Inner {
-    pub(super) options: SchedulerOptions,
+    options: SchedulerOptions,
     spawner: Spawner,
     ring: Arc<MetricsRing>,
     permits: Arc<Semaphore>,
+    pub(super) leases: Leases,
 }
 
 /// Kills the worker of a call whose caller has gone away (protocols.md 2.2.3).
@@ -143,6 +145,7 @@ impl Scheduler {
             spawner,
             ring: Arc::default(),
             permits: Arc::new(Semaphore::new(MAX_WORKERS)),
+            leases: Leases::default(),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -370,7 +373,7 @@ impl Scheduler {
 }
 
 /// An error with its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

@@ -1,4 +1,5 @@
-//! What the tests of workers share.
+//! What the tests of workers share. Each of them uses a part of it.
+#![allow(dead_code)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
