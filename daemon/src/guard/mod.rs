@@ -522,3 +522,6 @@ type ExpectedMap = std::collections::BTreeMap<(String, i64), oneshot::Sender<Spe
 fn shown(at: Millis) -> String {
     at.rfc3339()
 }
+
+#[cfg(test)]
+mod tests;
