@@ -34,7 +34,6 @@ impl GuardChannel {
     }
 
     /// The routes.
-    #[must_use]
     pub fn router(self) -> Router {
         Router::new()
             .route("/v1/actions/{id}/capability", post(capability))

@@ -5,30 +5,23 @@ use std::collections::BTreeMap;
 
 use policies::audit::EventType;
 use policies::canon::{self, Value};
-use policies::guard::judge::{
-    self, Channel, Collect, Context, Decide, Decider, Evidence, Hold, Judged, Propose, Reconcile,
-    SpendAnswer, Withdraw,
-};
-use policies::guard::{
-    Action, Capability, Code, Leaf, Policy, Problem, TrustedKey, Verdict, Who, totp, wire,
-};
+use policies::guard::judge::{Context, Judged};
+use policies::guard::{Action, Code, Leaf, Policy, Problem, TrustedKey, Who};
 use policies::model::Millis;
 use store::guard::{Batch, Error};
 
-use super::after::{After, Finish, Telling, send, told};
-use super::messages::{
-    Collected, DecisionRequest, ProposeRequest, Reply, ReplyTo, Request, SpendReceipt,
-};
-use super::writer::{Expected, draw};
+use super::after::{After, Finish, Telling, send};
+use super::messages::{ReplyTo, Request};
+use super::writer::Expected;
 
 const MINUTE_MS: i64 = 60_000;
 
 /// What judgements stand on between batches.
 pub(super) struct Desk {
-    policy: Policy,
-    keys: Vec<TrustedKey>,
-    hold: Option<String>,
-    expected: Expected,
+    pub(super) policy: Policy,
+    pub(super) keys: Vec<TrustedKey>,
+    pub(super) hold: Option<String>,
+    pub(super) expected: Expected,
     refusals: BTreeMap<String, (i64, i64)>,
     excess: BTreeMap<&'static str, i64>,
     excess_from: Millis,
@@ -122,166 +115,63 @@ impl Desk {
             regressed,
             seen,
         };
+        let work = &mut work;
         match request {
             Request::Propose {
                 peer,
                 request,
                 reply,
-            } => {
-                let request = proposal(request);
-                let judged = judge::propose(
-                    &self.context(batch, &work),
-                    &peer,
-                    &request,
-                    (draw(), draw()),
-                    |requester, doc| batch.propose_facts(requester, doc),
-                )?;
-                self.settle(batch, &mut work, judged, reply, |action, index| {
-                    told(action, index, None)
-                })
-            }
+            } => self.propose(batch, work, &peer, request, reply),
             Request::Decide {
                 decider,
                 verdict,
                 request,
                 reply,
-            } => self.decide(batch, &mut work, &decider, verdict, request, reply),
+            } => self.decide(batch, work, &decider, verdict, request, reply),
             Request::Cancel {
                 peer,
                 action,
                 reply,
-            } => {
-                let judged = match batch.action(&action)? {
-                    Some(action) => judge::cancel(&self.context(batch, &work), &peer, &action),
-                    None => unknown(
-                        EventType::ActionRefused,
-                        "cancel",
-                        Who::Caller(peer.to_string()),
-                    ),
-                };
-                self.settle(batch, &mut work, judged, reply, |action, index| {
-                    told(action, index, None)
-                })
-            }
+            } => self.cancel(batch, work, &peer, &action, reply),
             Request::Revoke {
                 decider,
                 request,
                 reply,
-            } => {
-                let withdraw = Withdraw {
-                    approver: request.approver,
-                    reason: request.reason,
-                };
-                let judged = match batch.action(&request.action_id)? {
-                    Some(action) => {
-                        judge::revoke(&self.context(batch, &work), &decider, &action, &withdraw)
-                    }
-                    None => unknown(EventType::DecisionRefused, "revoke", caller(&decider)),
-                };
-                self.settle(batch, &mut work, judged, reply, |action, index| {
-                    told(action, index, None)
-                })
-            }
+            } => self.revoke(batch, work, &decider, request, reply),
             Request::Reconcile {
                 decider,
                 request,
                 reply,
-            } => {
-                let (evidence, step) =
-                    self.evidence(batch, &request.approver, request.totp.as_deref(), now)?;
-                let order = Reconcile {
-                    succeeded: request.succeeded,
-                    approver: Some(request.approver),
-                    reason: request.reason,
-                    evidence_sha256: request.evidence_sha256,
-                    evidence,
-                };
-                let judged = match batch.action(&request.action_id)? {
-                    Some(action) => {
-                        judge::reconcile(&self.context(batch, &work), &decider, &action, &order)
-                    }
-                    None => unknown(EventType::ExecRefused, "reconcile", caller(&decider)),
-                };
-                use_up(batch, judged.code_used, step)?;
-                self.settle(batch, &mut work, judged, reply, |action, index| {
-                    told(action, index, None)
-                })
-            }
+            } => self.reconcile(batch, work, &decider, request, reply),
             Request::Hold {
                 decider,
                 set,
                 request,
                 reply,
-            } => {
-                let (evidence, step) =
-                    self.evidence(batch, &request.approver, request.totp.as_deref(), now)?;
-                let hold = Hold {
-                    approver: Some(request.approver),
-                    reason: request.reason,
-                    evidence,
-                };
-                let ctx = self.context(batch, &work);
-                let judged = if set {
-                    judge::hold_set(&ctx, &decider, &hold)
-                } else {
-                    judge::hold_release(&ctx, &decider, &hold)
-                };
-                use_up(batch, judged.code_used, step)?;
-                if judged.answer.is_ok() {
-                    let text = set.then(|| format!("{now}: {}", hold.reason));
-                    batch.set_meta("hold", text.as_deref())?;
-                    self.hold = text;
-                }
-                self.settle(batch, &mut work, judged, reply, |(), _| {
-                    Box::new(|_: &mut After<'_>| Ok(()))
-                })
-            }
+            } => self.hold_request(batch, work, &decider, set, request, reply),
             Request::Collect {
                 channel,
                 action,
                 body,
                 reply,
-            } => self.collect(batch, &mut work, &channel, &action, &body, reply),
+            } => self.collect(batch, work, &channel, &action, &body, reply),
             Request::Spend {
                 channel,
                 body,
                 reply,
-            } => self.spend(batch, &mut work, &channel, &body, reply),
+            } => self.spend(batch, work, &channel, &body, reply),
             Request::Started {
                 channel,
                 jti,
                 body,
                 reply,
-            } => {
-                let judged = match wire::started(&body) {
-                    Err(problem) => refused(EventType::ExecRefused, "started", problem),
-                    Ok((job, fence)) => {
-                        let found = batch.action_of_jti(&jti)?.map(|(action, _)| action);
-                        let ctx = self.context(batch, &work);
-                        judge::started(&ctx, &channel, found.as_ref(), &job, fence)
-                    }
-                };
-                self.settle(batch, &mut work, judged, reply, |action, index| {
-                    told(action, index, None)
-                })
-            }
+            } => self.started(batch, work, &channel, &jti, &body, reply),
             Request::Outcome {
                 channel,
                 jti,
                 body,
                 reply,
-            } => {
-                let judged = match wire::outcome(&body) {
-                    Err(problem) => refused(EventType::ExecRefused, "outcome", problem),
-                    Ok(order) => {
-                        let found = batch.action_of_jti(&jti)?.map(|(action, _)| action);
-                        judge::outcome(&channel, found.as_ref(), &order)
-                    }
-                };
-                self.settle(batch, &mut work, judged, reply, |action, index| {
-                    told(action, index, None)
-                })
-            }
+            } => self.outcome(batch, work, &channel, &jti, &body, reply),
             Request::Append { kind, body, reply } => append(batch, kind, &body, reply),
             other => {
                 let problem = Problem::new(Code::Malformed, "this request changes nothing");
@@ -290,7 +180,7 @@ impl Desk {
         }
     }
 
-    fn context<'a>(&'a self, batch: &Batch<'_>, work: &Work<'_>) -> Context<'a> {
+    pub(super) fn context<'a>(&'a self, batch: &Batch<'_>, work: &Work<'_>) -> Context<'a> {
         Context {
             policy: &self.policy,
             now: work.now,
@@ -303,7 +193,7 @@ impl Desk {
     }
 
     /// Writes a judgement and keeps its answer for after the commit.
-    fn settle<A: 'static, T: 'static>(
+    pub(super) fn settle<A: 'static, T: 'static>(
         &mut self,
         batch: &mut Batch<'_>,
         work: &mut Work<'_>,
@@ -331,179 +221,13 @@ impl Desk {
             }
         })
     }
-
-    fn decide(
-        &mut self,
-        batch: &mut Batch<'_>,
-        work: &mut Work<'_>,
-        decider: &Decider,
-        verdict: Verdict,
-        request: DecisionRequest,
-        reply: ReplyTo<Reply>,
-    ) -> Result<Finish, Error> {
-        let (evidence, step) =
-            self.evidence(batch, &request.approver, request.totp.as_deref(), work.now)?;
-        let order = Decide {
-            verdict,
-            digest: request.digest,
-            nonce: request.decision_nonce,
-            approver: Some(request.approver),
-            reason: request.reason,
-            evidence,
-        };
-        let judged = match batch.action(&request.action_id)? {
-            Some(action) => judge::decide(&self.context(batch, work), decider, &action, &order),
-            None => unknown(
-                EventType::DecisionRefused,
-                verdict.as_str(),
-                caller(decider),
-            ),
-        };
-        use_up(batch, judged.code_used, step)?;
-        self.settle(batch, work, judged, reply, |(action, decision), index| {
-            told(action, index.or(Some(decision.index)), Some(decision))
-        })
-    }
-
-    /// Looks at a one-time code: of the subject itself, or of the person's local account.
-    fn evidence(
-        &self,
-        batch: &Batch<'_>,
-        approver: &str,
-        code: Option<&str>,
-        now: Millis,
-    ) -> Result<(Evidence, Option<(String, i64)>), Error> {
-        let Some(code) = code else {
-            return Ok((Evidence::None, None));
-        };
-        let local = |subject: &&String| subject.starts_with("local:");
-        let subject = if approver.starts_with("local:") {
-            Some(approver.to_owned())
-        } else {
-            let person = self.policy.person_of_subject(approver);
-            person.and_then(|p| p.subjects.iter().find(local)).cloned()
-        };
-        let Some(subject) = subject else {
-            return Ok((Evidence::Local { holds: false }, None));
-        };
-        let step = batch
-            .totp(&subject)?
-            .and_then(|(secret, last)| totp::accept(&secret, code, now, last));
-        let holds = step.is_some();
-        Ok((Evidence::Local { holds }, step.map(|step| (subject, step))))
-    }
-
-    fn collect(
-        &mut self,
-        batch: &mut Batch<'_>,
-        work: &mut Work<'_>,
-        channel: &Channel,
-        action: &str,
-        body: &[u8],
-        reply: ReplyTo<Collected>,
-    ) -> Result<Finish, Error> {
-        let found: Result<(Collect, Action), Problem> = match wire::collect(body) {
-            Err(problem) => Err(problem),
-            Ok(order) => batch
-                .action(action)?
-                .map(|action| (order, action))
-                .ok_or_else(|| Problem::new(Code::NotFound, Code::NotFound.title())),
-        };
-        let judged = match found {
-            Err(problem) => refused(EventType::CapRefused, "capability", problem),
-            Ok((order, action)) => {
-                let known = batch.fence(&channel.job)?;
-                let ctx = self.context(batch, work);
-                judge::collect(&ctx, channel, &action, &order, known, draw())
-            }
-        };
-        self.settle(batch, work, judged, reply, |grant, index| {
-            Box::new(move |after: &mut After<'_>| {
-                let index = index.unwrap_or_default();
-                let proof = after.proof(index)?;
-                Ok(Collected {
-                    capability: Capability::mint(grant, &after.keys.cap),
-                    index,
-                    proof,
-                })
-            })
-        })
-    }
-
-    fn spend(
-        &mut self,
-        batch: &mut Batch<'_>,
-        work: &mut Work<'_>,
-        channel: &Channel,
-        body: &[u8],
-        reply: ReplyTo<SpendReceipt>,
-    ) -> Result<Finish, Error> {
-        let judged = match wire::spend(body) {
-            Err(problem) => refused(EventType::SpendRefused, "spend", problem),
-            Ok(order) => {
-                let ctx = self.context(batch, work);
-                judge::spend(&ctx, channel, &self.keys, &order, |jti| {
-                    batch.action_of_jti(jti)
-                })?
-            }
-        };
-        let expected = Expected::clone(&self.expected);
-        self.settle(batch, work, judged, reply, move |answer, _| match answer {
-            SpendAnswer::Fresh(grant) => {
-                Box::new(move |after: &mut After<'_>| after.release(*grant, &expected))
-            }
-            SpendAnswer::Recorded(action) => {
-                Box::new(move |after: &mut After<'_>| after.receipt_again(&action))
-            }
-        })
-    }
 }
 
 /// What one batch shares between its requests.
-struct Work<'a> {
-    now: Millis,
+pub(super) struct Work<'a> {
+    pub(super) now: Millis,
     regressed: bool,
     seen: &'a mut Vec<Action>,
-}
-
-fn refused<A>(kind: EventType, route: &'static str, problem: Problem) -> Judged<A> {
-    let who = Who::Caller(policies::guard::policy::INTERNAL_WORKER.to_owned());
-    judge::refused(kind, route, who, problem)
-}
-
-fn unknown<A>(kind: EventType, route: &'static str, who: Who) -> Judged<A> {
-    let problem = Problem::new(Code::NotFound, Code::NotFound.title());
-    judge::refused(kind, route, who, problem)
-}
-
-fn caller(decider: &Decider) -> Who {
-    match decider {
-        Decider::Peer(peer) => Who::Caller(peer.to_string()),
-        Decider::Person(id) => Who::Person {
-            id: id.clone(),
-            assurance: None,
-        },
-    }
-}
-
-fn use_up(batch: &Batch<'_>, used: bool, step: Option<(String, i64)>) -> Result<(), Error> {
-    if let Some((subject, step)) = step.filter(|_| used) {
-        batch.use_totp_step(&subject, step)?;
-    }
-    Ok(())
-}
-
-fn proposal(request: ProposeRequest) -> Propose {
-    Propose {
-        action: request.action,
-        target: Value::map([
-            ("name", Value::from(request.target.name)),
-            ("namespace", Value::from(request.target.namespace)),
-        ]),
-        change: Value::Map(request.change),
-        intent: request.intent,
-        initiator: request.initiator,
-    }
 }
 
 /// A leaf of the rest of core: ids, codes, hashes and whole numbers only.

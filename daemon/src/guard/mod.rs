@@ -10,11 +10,12 @@ mod clock;
 mod files;
 mod judge;
 mod messages;
+mod options;
 mod read;
+mod requests;
 mod view;
 mod writer;
 
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, mpsc};
 
 use policies::audit::EventType;
@@ -29,68 +30,12 @@ pub use messages::{
     ActionChanged, DecisionRequest, Export, Health, HealthState, HoldRequest, ProposeRequest,
     ReconcileRequest, RecordedDecision, Reply, RevokeRequest,
 };
+pub use options::{Error, GuardOptions};
 pub use store::guard::Spent;
 pub use view::{ActionView, Approval, Approvals};
 
 use messages::Request;
 use writer::Expected;
-
-/// Why the guard could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The policy file cannot be read.
-    #[error("the policy `{}` cannot be read", path.display())]
-    PolicyFile {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The policy file may be changed by somebody else.
-    #[error("the policy `{}` {why}", path.display())]
-    PolicyOwner {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The policy is not valid.
-    #[error("the policy is refused")]
-    Policy(#[from] policies::guard::policy::Error),
-    /// The database cannot be used.
-    #[error("the guard's database cannot be used")]
-    Store(#[from] store::guard::Error),
-    /// A file for readers of the guard cannot be written.
-    #[error("`{}` cannot be written", path.display())]
-    RunFile {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The writer thread cannot be started.
-    #[error("the guard's thread cannot be started")]
-    Thread(#[source] std::io::Error),
-}
-
-/// What the guard needs.
-#[derive(Clone)]
-pub struct GuardOptions {
-    /// Folder of `guard.db`, `epoch.key` and the audit copy.
-    pub state_dir: PathBuf,
-    /// Folder of the anchor.
-    pub anchor_dir: PathBuf,
-    /// Folder of the files that other programs read.
-    pub run_dir: PathBuf,
-    /// The policy file.
-    pub policy_path: PathBuf,
-    /// Key-encryption key of the epoch's keys.
-    pub kek: [u8; 32],
-    /// Clocks.
-    pub now: Clock,
-}
 
 /// Proves that its owner speaks for one requester. Made in `assemble` only.
 #[derive(Clone, Debug)]

@@ -71,7 +71,7 @@ impl Writer {
         let step = self
             .db
             .totp(subject)?
-            .and_then(|(secret, last)| totp::accept(&secret, code, now, last));
+            .and_then(|t| totp::accept(&t.secret, code, now, t.last_step));
         step.map_or(Ok(false), |step| self.db.use_totp_step(subject, step))
     }
 

@@ -5,7 +5,8 @@ use policies::guard::{Action, ActionDoc, State};
 use policies::model::Millis;
 use rusqlite::OptionalExtension;
 
-use super::{Batch, Error, people, rows};
+use super::people::{self, TotpState};
+use super::{Batch, Error, rows};
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -120,7 +121,7 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn totp(&self, subject: &str) -> Result<Option<(Vec<u8>, Option<i64>)>, Error> {
+    pub fn totp(&self, subject: &str) -> Result<Option<TotpState>, Error> {
         people::totp(self.conn, subject)
     }
 }

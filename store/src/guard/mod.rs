@@ -25,6 +25,7 @@ use rusqlite::Connection;
 pub use batch::{Applied, Batch, Committed, Stamp};
 pub use keys::EpochKeys;
 pub use open::OpenOptions;
+pub use people::TotpState;
 pub use spent::{Receipt, Spent};
 
 /// What can go wrong with the guard's files.
@@ -216,3 +217,6 @@ impl Log {
         self.anchor.as_mut().ok_or(Error::NoCopy)?.write(&head)
     }
 }
+
+#[cfg(test)]
+mod tests;

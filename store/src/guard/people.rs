@@ -10,6 +10,15 @@ use super::{Error, GuardDb};
 /// How a person is named whose mapping is gone.
 const ERASED: &str = "erased person";
 
+/// What is kept about a subject's one-time codes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TotpState {
+    /// The shared secret.
+    pub secret: Vec<u8>,
+    /// The last step that was accepted.
+    pub last_step: Option<i64>,
+}
+
 /// The pseudonym of a person; a new one is drawn where there is none.
 pub(super) fn pseudonym(
     conn: &Connection,
@@ -64,13 +73,15 @@ pub(super) fn pii(conn: &Connection, seq: i64, field: &str) -> Result<Option<Str
 }
 
 /// Secret and last accepted step of a subject's one-time codes.
-pub(super) fn totp(
-    conn: &Connection,
-    subject: &str,
-) -> Result<Option<(Vec<u8>, Option<i64>)>, Error> {
+pub(super) fn totp(conn: &Connection, subject: &str) -> Result<Option<TotpState>, Error> {
     Ok(conn
         .prepare_cached("SELECT secret, last_step FROM totp WHERE subject = ?1")?
-        .query_row([subject], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row([subject], |row| {
+            Ok(TotpState {
+                secret: row.get(0)?,
+                last_step: row.get(1)?,
+            })
+        })
         .optional()?)
 }
 
@@ -89,7 +100,7 @@ impl GuardDb {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn totp(&self, subject: &str) -> Result<Option<(Vec<u8>, Option<i64>)>, Error> {
+    pub fn totp(&self, subject: &str) -> Result<Option<TotpState>, Error> {
         totp(&self.conn, subject)
     }
 
