@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use policies::model::{Edge, RemediationClass};
 
+pub(crate) use load::secret_file_is_private;
 pub use load::{Loaded, load, load_text};
 pub use problem::{Level, Problem};
 

@@ -114,12 +114,7 @@ impl Machine {
                 builder = builder.untrusted(evidence, lines);
             }
         }
-        builder
-            .trusted(OwnText::new().say(
-                "Choose the hypothesis that the facts support best. Answer as JSON with its id, a summary of the \
-                 cause in at most two sentences, and the ids of the evidence that shows it.",
-            ))
-            .build()
+        builder.trusted(OwnText::new().say(env.question)).build()
     }
 
     pub(super) fn model_answered(

@@ -43,6 +43,8 @@ pub struct Env<'a> {
     pub recent: &'a [RecentAction],
     /// The system prompt of the explanation.
     pub system_prompt: &'static str,
+    /// What the explanation is asked for; the last part of its prompt.
+    pub question: &'static str,
     /// Why no model can be asked; empty when one can.
     pub model_unavailable: &'a str,
     /// Waits.

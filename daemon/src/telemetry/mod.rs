@@ -1,0 +1,103 @@
+//! Metrics and logs: one table of names, one recorder, one subscriber.
+
+pub mod names;
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::routing::get;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing_subscriber::filter::LevelFilter;
+
+use names::{Kind, METRICS, Metric};
+
+/// Bounds of every histogram of seconds.
+const SECONDS: &[f64] = &[
+    0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+];
+
+/// Installs the recorder of this process and describes every metric of the table.
+///
+/// # Errors
+/// A recorder is installed already.
+pub fn install_recorder() -> Result<PrometheusHandle, metrics_exporter_prometheus::BuildError> {
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)?
+        .install_recorder()?;
+    for metric in METRICS {
+        match metric.kind {
+            Kind::Counter => metrics::describe_counter!(metric.name, metric.help),
+            Kind::Gauge => metrics::describe_gauge!(metric.name, metric.help),
+            Kind::Histogram => metrics::describe_histogram!(metric.name, metric.help),
+        }
+    }
+    Ok(handle)
+}
+
+fn labels(metric: &Metric, values: &[&str]) -> Vec<metrics::Label> {
+    debug_assert_eq!(
+        metric.labels.len(),
+        values.len(),
+        "{} has other labels",
+        metric.name
+    );
+    metric
+        .labels
+        .iter()
+        .zip(values)
+        .map(|(name, value)| metrics::Label::new(*name, (*value).to_owned()))
+        .collect()
+}
+
+/// Adds to a counter of the table; `values` are those of its labels, in order.
+pub fn count(metric: &'static Metric, values: &[&str], by: u64) {
+    metrics::counter!(metric.name, labels(metric, values)).increment(by);
+}
+
+/// Sets a gauge of the table.
+pub fn gauge(metric: &'static Metric, values: &[&str], to: f64) {
+    metrics::gauge!(metric.name, labels(metric, values)).set(to);
+}
+
+/// Adds to a histogram of the table.
+pub fn observe(metric: &'static Metric, values: &[&str], value: f64) {
+    metrics::histogram!(metric.name, labels(metric, values)).record(value);
+}
+
+/// Installs the one trace subscriber: a JSON object a line on standard error.
+pub fn install_subscriber(level: &str) {
+    let level = level.parse().unwrap_or(LevelFilter::INFO);
+    let _ = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .try_init();
+}
+
+/// Serves `/metrics` on its own listener until the process ends.
+///
+/// # Errors
+/// The address cannot be bound.
+pub async fn serve_metrics(
+    listen: SocketAddr,
+    handle: PrometheusHandle,
+) -> std::io::Result<SocketAddr> {
+    let listener = tokio::net::TcpListener::bind(listen).await?;
+    let address = listener.local_addr()?;
+    let app = Router::new().route(
+        "/metrics",
+        get(move || async move {
+            (
+                [("content-type", "text/plain; version=0.0.4")],
+                handle.render(),
+            )
+        }),
+    );
+    tokio::spawn(async move {
+        if let Err(e) = axum::serve(listener, app).await {
+            tracing::error!(error = %e, "the metrics listener ended");
+        }
+    });
+    Ok(address)
+}
