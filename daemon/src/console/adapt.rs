@@ -417,3 +417,7 @@ pub(crate) fn action(view: ActionView, context: ActionContext) -> Action {
         context,
     }
 }
+
+#[cfg(test)]
+#[path = "adapt_tests.rs"]
+mod tests;

@@ -18,11 +18,11 @@ pub(crate) const CSP: &str = "default-src 'none'; script-src 'self'; style-src '
     require-trusted-types-for 'script'; trusted-types 'none'; report-uri /csp-report";
 
 /// console 3.3: every feature of a browser that a page could ask for is off.
-pub(crate) const PERMISSIONS: &str = "accelerometer=(), autoplay=(), bluetooth=(), camera=(), \
+pub(crate) const PERMISSIONS: &str = "accelerometer=(), autoplay=(), camera=(), \
     clipboard-read=(), display-capture=(), encrypted-media=(), fullscreen=(), gamepad=(), \
     geolocation=(), gyroscope=(), hid=(), idle-detection=(), local-fonts=(), magnetometer=(), \
     microphone=(), midi=(), payment=(), picture-in-picture=(), publickey-credentials-get=(), \
-    screen-wake-lock=(), serial=(), usb=(), web-share=(), xr-spatial-tracking=()";
+    screen-wake-lock=(), serial=(), usb=(), xr-spatial-tracking=()";
 
 const HEADERS: [(HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, CSP),

@@ -248,7 +248,7 @@ pub async fn get(
         .map_err(|error| Problem::new("digest_mismatch", error.to_string()))?;
     let mut chrome = console.chrome(&visit, "approvals").await;
     chrome.live = Some(format!("action:{}", action.id));
-    chrome.twin = format!("sentinel approval show {}", action.id);
+    chrome.twin = format!("sentinel action show {}", action.id);
     let outcome = after
         .done
         .and_then(|nonce| console.outcomes().find(&visit.key(), &nonce));
