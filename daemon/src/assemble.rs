@@ -249,7 +249,7 @@ pub async fn start(options: Options) -> Result<Running, Error> {
         identity,
         bus,
         site: config.site.clone(),
-        names: config.http.names.clone(),
+        names: console::own_hosts(config.http.listen.ip(), &config.http.names),
         tls: false,
         now: Arc::new(clock::now),
         form_key: crate::identity::secret::FormKey::generate()

@@ -26,6 +26,7 @@ pub mod text;
 pub mod view;
 pub mod words;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use askama::Template;
@@ -77,6 +78,22 @@ impl std::fmt::Debug for ConsoleOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ConsoleOptions({})", self.site)
     }
+}
+
+/// The hosts under which a listener is reached: its address, `localhost` for a loopback one, and
+/// the configured names.
+#[must_use]
+pub fn own_hosts(listen: IpAddr, names: &[String]) -> Vec<String> {
+    let address = match listen {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    };
+    let local = listen.is_loopback().then(|| "localhost".to_owned());
+    [address]
+        .into_iter()
+        .chain(local)
+        .chain(names.iter().cloned())
+        .collect()
 }
 
 /// The state of every handler.

@@ -89,7 +89,7 @@ impl Box7 {
             identity,
             bus: bus.clone(),
             site: "plant-7".to_owned(),
-            names: vec!["127.0.0.1".to_owned()],
+            names: own_hosts(std::net::Ipv4Addr::LOCALHOST.into(), &[]),
             tls: false,
             now: Arc::new(|| NOW),
             form_key: FormKey::from_bytes([7; 64]),
@@ -416,6 +416,18 @@ async fn every_answer_carries_the_headers_and_a_foreign_host_gets_421() {
         css.headers()[header::CACHE_CONTROL],
         "public, max-age=31536000, immutable"
     );
+}
+
+#[test]
+fn a_listener_is_reached_by_its_address_and_by_the_configured_names() {
+    let names = ["sentinel.plant-7.example".to_owned()];
+    let hosts = |listen: &str| own_hosts(listen.parse().unwrap(), &names);
+    assert_eq!(
+        hosts("127.0.0.1"),
+        ["127.0.0.1", "localhost", "sentinel.plant-7.example"]
+    );
+    assert_eq!(hosts("::1")[0], "[::1]");
+    assert_eq!(hosts("10.0.0.7"), ["10.0.0.7", "sentinel.plant-7.example"]);
 }
 
 #[tokio::test]
