@@ -197,6 +197,29 @@ fn a_log_without_its_newest_leaves_is_rolled_back_and_so_is_one_without_its_anch
     assert!(matches!(other.open(), Err(Error::Missing { .. })));
 }
 
+/// guard 9.2.1: a crash between COMMIT and the anchor, at the first commit too, is no rollback; a
+/// torn slot leaves the other.
+#[test]
+fn an_anchor_that_lags_or_lost_one_slot_is_no_rollback() {
+    let folder = Folder::new();
+    let policy = Policy::parse(POLICY).unwrap();
+    drop(folder.open().unwrap());
+    let anchor = folder.0.path().join("anchor/head");
+    let empty = std::fs::read(&anchor).unwrap();
+    propose(&mut folder.open().unwrap(), &policy);
+    let written = std::fs::read(&anchor).unwrap();
+    assert_ne!(written, empty);
+    std::fs::write(&anchor, &empty).unwrap();
+    assert!(folder.open().unwrap().fault().is_none());
+    for slot in [0, 1024] {
+        let mut torn = std::fs::read(&anchor).unwrap();
+        torn.resize(2048, b'\n');
+        torn[slot + 60] ^= 1;
+        std::fs::write(&anchor, &torn).unwrap();
+        assert!(folder.open().unwrap().fault().is_none(), "slot at {slot}");
+    }
+}
+
 /// guard 6.3.4: a crash between COMMIT and the copy leaves it behind, and the next start brings it
 /// up; a copy that differs blocks.
 #[test]
