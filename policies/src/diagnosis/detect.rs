@@ -10,6 +10,8 @@ const BASELINE_MAX: usize = 60;
 const DEPARTURE: f64 = 6.0;
 /// How many points decide together.
 const VOTE: usize = 5;
+/// How many points inside, at the end of the record, end a departure.
+const QUIET: usize = 3;
 /// Turns a median absolute deviation into a standard deviation.
 const MAD_SCALE: f64 = 1.4826;
 
@@ -26,6 +28,8 @@ pub(super) struct Change {
     pub(super) after: f64,
     /// Distance in spreads.
     pub(super) z: f64,
+    /// How many of the newest points lie inside again.
+    pub(super) quiet: usize,
 }
 
 impl Change {
@@ -119,6 +123,7 @@ pub(super) fn detect(points: &[(Millis, f64)], floor: f64) -> Shape {
         before: middle,
         after,
         z: (after - middle).abs() / spread,
+        quiet: outside.iter().rev().take_while(|o| !**o).count(),
     })
 }
 
@@ -132,8 +137,10 @@ fn spans(outside: &[bool], from: usize) -> Vec<(usize, Option<usize>)> {
         match begun {
             None if is_out(i) && votes(i) >= 3 => begun = Some(i),
             Some(first) => {
-                let whole = outside.len().saturating_sub(i) >= VOTE - 1;
-                if !is_out(i) && whole && votes(i) <= 1 {
+                // At the end of the record three points inside without any other are enough.
+                let left = outside.len().saturating_sub(i);
+                let quiet = (left >= VOTE - 1 && votes(i) <= 1) || (left >= QUIET && votes(i) == 0);
+                if !is_out(i) && quiet {
                     found.push((first, Some(i)));
                     begun = None;
                 }

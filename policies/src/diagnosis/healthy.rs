@@ -1,6 +1,6 @@
 //! Nothing is wrong now (D14): the signal that alarmed is read again, and what is over is over.
 
-use super::board::{Board, Candidate, Voice};
+use super::board::{Board, Candidate, Signals, Voice};
 use super::detect::Shape;
 use super::remedy;
 use super::view::{Tool, View};
@@ -10,6 +10,22 @@ use crate::model::{AlertStatus, CauseClass};
 
 /// Samples older than this say nothing about now.
 const FRESH_MS: i64 = 120_000;
+
+/// How many newest points inside the band confirm an end that something else shows already.
+const QUIET: usize = 2;
+
+/// True when a service still fails. Where the source of the alert has seen the end, the first points
+/// inside the band confirm it. A mean duration trails behind the failures that it came with, while
+/// the work that had piled up is done.
+fn still_fails(signals: &Signals, over: bool) -> bool {
+    let settled = |shape: &Shape, early: bool| {
+        let change = shape.change();
+        change.is_none_or(|c| !c.lasts() || (early && c.quiet >= QUIET))
+    };
+    let quiet = settled(&signals.failing, over) && settled(&signals.latency, true);
+    let always = signals.failing.change().is_none() && signals.fails_now();
+    signals.stopped || always || (signals.fails() && !quiet)
+}
 
 /// Judges whether the incident is over.
 pub(super) fn run<'v>(view: &'v View<'v>, board: &mut Board<'v>) {
@@ -23,8 +39,15 @@ fn judge(view: &View<'_>, board: &Board<'_>) -> Option<Candidate> {
     if view.now.since(last) > FRESH_MS || view.loud.is_empty() {
         return None;
     }
+    let over = view
+        .alerts
+        .iter()
+        .all(|a| a.status == AlertStatus::Resolved);
     let lasting = board.graph.depth.keys().any(|service| {
-        board.fails_lastingly(service)
+        board
+            .services
+            .get(service)
+            .is_some_and(|s| still_fails(s, over))
             || board.down.iter().any(|d| d.service == *service)
             || board
                 .resources
@@ -34,10 +57,6 @@ fn judge(view: &View<'_>, board: &Board<'_>) -> Option<Candidate> {
     if lasting {
         return None;
     }
-    let over = view
-        .alerts
-        .iter()
-        .all(|a| a.status == AlertStatus::Resolved);
     let (mut back, mut measured) = (Vec::<Cite>::new(), Vec::<Cite>::new());
     for service in &view.loud {
         let signals = board.services.get(service)?;

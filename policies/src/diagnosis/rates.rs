@@ -98,12 +98,32 @@ pub(super) fn bins(
     bins
 }
 
-/// The share of failed requests in each bin that had any.
+/// Fewest events that a share is made from: fewer say more about chance than about the service.
+const SHARE_OF: f64 = 10.0;
+
+/// The share of failed requests over time. Bins with few requests are joined to the ones after
+/// them; what is left at the end is joined to the last share.
 pub(super) fn failed_share(bins: &Bins) -> Vec<(Millis, f64)> {
-    bins.iter()
-        .filter(|(_, b)| b.total > 0.0)
-        .map(|(at, b)| (*at, b.failed / b.total))
-        .collect()
+    let mut joined: Vec<(Millis, Bin)> = Vec::new();
+    let mut open: Option<(Millis, Bin)> = None;
+    for (at, bin) in bins.iter().filter(|(_, b)| b.total > 0.0) {
+        let (begin, mut sum) = open.unwrap_or((*at, Bin::default()));
+        sum.total += bin.total;
+        sum.failed += bin.failed;
+        open = Some((begin, sum));
+        if sum.total >= SHARE_OF {
+            joined.extend(open.take());
+        }
+    }
+    match (open, joined.last_mut()) {
+        (Some((_, rest)), Some((_, last))) => {
+            last.total += rest.total;
+            last.failed += rest.failed;
+        }
+        (rest, _) => joined.extend(rest),
+    }
+    let share = |(at, bin): (Millis, Bin)| (at, bin.failed / bin.total);
+    joined.into_iter().map(share).collect()
 }
 
 /// Sums over the bins of `[from, to)`.
@@ -122,4 +142,26 @@ pub(super) fn sum(bins: &Bins, from: Millis, to: Millis) -> Bin {
 pub(super) fn cites<'v>(rows: impl IntoIterator<Item = &'v SeriesRow<'v>>) -> Vec<Cite> {
     let all: BTreeSet<Cite> = rows.into_iter().map(|r| r.cite).collect();
     all.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bin, Bins, failed_share};
+    use crate::model::Millis;
+
+    #[test]
+    fn few_requests_are_joined_until_they_say_something() {
+        let bin = |total, failed| Bin { total, failed };
+        let all = [
+            (0, bin(12.0, 3.0)),
+            (1, bin(4.0, 1.0)),
+            (2, bin(0.0, 0.0)),
+            (3, bin(6.0, 0.0)),
+            (4, bin(2.0, 2.0)),
+        ];
+        let bins: Bins = all.into_iter().map(|(at, bin)| (Millis(at), bin)).collect();
+        let shares = failed_share(&bins);
+        assert_eq!(shares, [(Millis(0), 0.25), (Millis(1), 0.25)]);
+        assert_eq!(failed_share(&Bins::new()), []);
+    }
 }

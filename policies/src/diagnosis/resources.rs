@@ -15,6 +15,8 @@ const POOL_FULL: f64 = 0.95;
 const MEMORY_FULL: f64 = 0.9;
 /// A disk is full with less than this share free.
 const DISK_FULL: f64 = 0.95;
+/// A pool must be used up for this many points: a queue that a short stall left behind is worked off.
+const SUSTAINED: usize = 8;
 /// The newest points that decide whether it is used up now.
 const RECENT: usize = 5;
 
@@ -116,13 +118,15 @@ fn judge<'v>(
             .unwrap_or(0.0)
     };
     let since = full_since(&shares, full);
-    // A pool whose users never wait is busy and not used up.
-    let queue = shares
+    // A pool whose users hardly ever wait is busy and not used up.
+    let recent = shares.iter().rev().take(RECENT);
+    let queues = recent.filter(|(t, _)| waits(*t) >= 1.0).count();
+    let long = shares
         .iter()
-        .rev()
-        .take(RECENT * 2)
-        .any(|(t, _)| waits(*t) >= 1.0);
-    let starved = kind != ResourceKind::Pool || waiting.is_none() || queue;
+        .filter(|(t, _)| since.is_some_and(|since| *t >= since))
+        .count();
+    let waited = waiting.is_none() || queues * 2 > RECENT;
+    let starved = kind != ResourceKind::Pool || (waited && long >= SUSTAINED);
     let since = since.filter(|_| starved);
     let wanted: Vec<f64> = measured
         .series

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::board::{Board, Signals};
 use super::detect::{self, Shape};
 use super::kinds::{self, Half};
-use super::rates::{self, Bins};
+use super::rates::{self, Bin, Bins};
 use super::view::{SeriesRow, View};
 use crate::model::Millis;
 
@@ -124,16 +124,20 @@ fn durations(rows: &[&SeriesRow<'_>], width: i64) -> (Shape, Vec<super::Cite>) {
         bins
     };
     let (sum, number) = (count(&sums), count(&counts));
-    let means: Vec<(Millis, f64)> = number
+    // A mean is a share whose parts are durations.
+    let means: Bins = number
         .iter()
-        .filter(|(_, n)| n.total > 0.0)
-        .filter_map(|(at, n)| sum.get(at).map(|s| (*at, s.total / n.total)))
+        .filter_map(|(at, n)| {
+            let failed = sum.get(at)?.total;
+            let total = n.total;
+            Some((*at, Bin { total, failed }))
+        })
         .collect();
     let cites = rates::cites(sums.iter().copied());
     let floor = sums.first().map_or(f64::MIN_POSITIVE, |r| {
         kinds::seconds_of(r.series).map_or(f64::MIN_POSITIVE, |unit| DURATION_FLOOR_S / unit)
     });
-    (detect::detect(&means, floor), cites)
+    (detect::detect(&rates::failed_share(&means), floor), cites)
 }
 
 fn report(board: &mut Board<'_>) {

@@ -39,6 +39,15 @@ pub(super) fn run<'v>(view: &'v View<'v>, board: &mut Board<'v>) {
         let Some(down) = down(service, instance, &rows) else {
             continue;
         };
+        // A process that took over may be announced before the end of the one that it replaced:
+        // what answers its metrics page is not down.
+        let answers = board
+            .instances
+            .get(&(service, instance))
+            .is_some_and(|signals| !signals.stopped && signals.last_seen > down.at);
+        if answers {
+            continue;
+        }
         let way = match down.way {
             Way::OutOfMemory => "was killed for its memory",
             Way::Killed => "was killed",

@@ -388,6 +388,47 @@ fn a_blip_that_is_over_needs_nothing() {
 }
 
 #[test]
+fn a_blip_whose_end_the_source_has_seen_needs_nothing_at_once() {
+    let mut world = noise(SECONDS - BREAK - 3, AlertStatus::Resolved);
+    for instance in ["till-1", "till-2"] {
+        world.gauge(instance, "db_pool_size", 0..SECONDS, |_| 4.0);
+        world.gauge(instance, "db_pool_in_use", 0..SECONDS, |s| {
+            if s > BREAK { 4.0 } else { 2.0 }
+        });
+        let waiting = |s: i64| {
+            if s > BREAK && s < SECONDS - 3 {
+                9.0
+            } else {
+                0.0
+            }
+        };
+        world.gauge(instance, "db_pool_waiting", 0..SECONDS, waiting);
+    }
+    let (diagnosis, _) = world.judge();
+    assert_eq!(
+        diagnosis.verdict.cause_class,
+        CauseClass::None,
+        "{}",
+        show(&diagnosis)
+    );
+}
+
+#[test]
+fn a_process_that_took_over_before_the_old_one_ended_is_not_down() {
+    let mut world = noise(3, AlertStatus::Firing);
+    world.unit(BREAK - 5, "till-1", "started", "active");
+    world.unit(BREAK - 4, "till-1", "stopped", "inactive");
+    let (diagnosis, _) = world.judge();
+    assert_eq!(
+        diagnosis.verdict.cause_class,
+        CauseClass::None,
+        "{}",
+        show(&diagnosis)
+    );
+    assert!(diagnosis.facts.iter().all(|f| !f.text.contains("is down")));
+}
+
+#[test]
 fn rollback_is_refused_when_deploy_history_is_missing() {
     let mut world = bad_deploy();
     world.history = false;
