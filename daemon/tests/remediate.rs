@@ -41,6 +41,32 @@ approval_ttl_s = 600
 effect_timeout_s = 120
 target = { namespace = { type = "name" }, name = { type = "name" } }
 change = { incident = { type = "id" }, deploy = { type = "id" }, from = { type = "id" }, to = { type = "id" } }
+[[action]]
+name = "resize"
+may_propose = ["agent/rca"]
+may_approve = ["group:oncall"]
+executors = ["internal:worker"]
+approvals = 1
+must_include = []
+min_assurance = "delegated"
+pending_ttl_h = 72
+approval_ttl_s = 600
+effect_timeout_s = 120
+target = { namespace = { type = "name" }, name = { type = "name" } }
+change = { incident = { type = "id" }, key = { type = "enum", values = ["pool_size"] }, from = { type = "int", min = 1, max = 16 }, to = { type = "int", min = 1, max = 16 } }
+[[action]]
+name = "restart"
+may_propose = ["agent/rca"]
+may_approve = ["group:oncall"]
+executors = ["internal:worker"]
+approvals = 1
+must_include = []
+min_assurance = "delegated"
+pending_ttl_h = 72
+approval_ttl_s = 600
+effect_timeout_s = 120
+target = { namespace = { type = "name" }, name = { type = "name" } }
+change = { incident = { type = "id" } }
 "#;
 
 struct Site {
@@ -76,16 +102,40 @@ impl Site {
             now: Clock::system(),
         })
         .unwrap();
-        let executor = ExecutorSpec {
-            name: "rollback".into(),
-            action: RemediationClass::Rollback,
+        let file = |name: &str| root.path().join(name);
+        std::fs::write(file("config.toml"), "pool_size = 4 # per instance\n").unwrap();
+        let executor = |action, kind| ExecutorSpec {
+            name: format!("{action}"),
+            action,
             service: "checkout".into(),
-            kind: ExecutorKind::Symlink {
-                link: root.path().join("current"),
-                releases: root.path().join("releases"),
-            },
+            kind,
         };
-        let executors = BTreeMap::from([("rollback".to_owned(), executor)]);
+        let executors = [
+            executor(
+                RemediationClass::Rollback,
+                ExecutorKind::Symlink {
+                    link: file("current"),
+                    releases: file("releases"),
+                },
+            ),
+            executor(
+                RemediationClass::Resize,
+                ExecutorKind::Value {
+                    file: file("config.toml"),
+                    key: "pool_size".into(),
+                    min: 1,
+                    max: 16,
+                },
+            ),
+            executor(
+                RemediationClass::Restart,
+                ExecutorKind::Trigger {
+                    file: file("restart"),
+                },
+            ),
+        ];
+        let executors = executors.map(|executor| (executor.name.clone(), executor));
+        let executors = BTreeMap::from(executors);
         Self {
             guard,
             scheduler: scheduler(BTreeMap::new(), executors),
@@ -95,18 +145,28 @@ impl Site {
 
     async fn approved(&self, from: &str, to: &str) -> ActionView {
         let text = |text: &str| Value::Text(text.to_owned());
+        let change = [
+            ("deploy", text("d-2")),
+            ("from", text(from)),
+            ("to", text(to)),
+        ];
+        self.approve("rollback", &change).await
+    }
+
+    async fn approve(&self, action: &str, change: &[(&str, Value)]) -> ActionView {
+        let mut change: BTreeMap<String, Value> = change
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect();
+        let incident = Value::Text("inc_aaaaaaaaaaaaaaaa".to_owned());
+        change.insert("incident".to_owned(), incident);
         let request = ProposeRequest {
-            action: "rollback".into(),
+            action: action.to_owned(),
             target: Target {
                 namespace: "default".into(),
                 name: "checkout".into(),
             },
-            change: BTreeMap::from([
-                ("incident".to_owned(), text("inc_aaaaaaaaaaaaaaaa")),
-                ("deploy".to_owned(), text("d-2")),
-                ("from".to_owned(), text(from)),
-                ("to".to_owned(), text(to)),
-            ]),
+            change,
             intent: "go back".into(),
             initiator: None,
         };
@@ -167,6 +227,38 @@ async fn an_approved_rollback_runs_once_and_leaves_its_outcome_at_the_guard() {
     );
     assert_eq!(site.shows(), Path::new("releases/1.1"));
     assert!(eventually(Duration::from_secs(2), || workers().is_empty()));
+}
+
+/// protocols.md 10.1: the kinds `value` and `trigger`, inside the sandbox of a real worker.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_is_resized_and_a_restart_file_is_written() {
+    let _turn = TURN.lock().await;
+    let site = Site::new();
+    let change = [
+        ("key", Value::Text("pool_size".to_owned())),
+        ("from", Value::Int(4)),
+        ("to", Value::Int(8)),
+    ];
+    let action = site.approve("resize", &change).await;
+    let outcome = site
+        .scheduler
+        .remediate(&site.guard, &action, "resize")
+        .await;
+    assert_eq!(outcome.outcome, "succeeded", "{outcome:?}");
+    let config = std::fs::read_to_string(site.root.path().join("config.toml")).unwrap();
+    assert_eq!(config, "pool_size = 8 # per instance\n");
+
+    let action = site.approve("restart", &[]).await;
+    let outcome = site
+        .scheduler
+        .remediate(&site.guard, &action, "restart")
+        .await;
+    assert_eq!(outcome.outcome, "succeeded", "{outcome:?}");
+    let restart = std::fs::read_to_string(site.root.path().join("restart")).unwrap();
+    assert_eq!(
+        Some(restart.trim_end()),
+        site.action(&action.id).await.jti.as_deref()
+    );
 }
 
 /// protocols.md 10.1.1

@@ -11,7 +11,7 @@ mod trigger;
 mod value;
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -168,13 +168,13 @@ fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), (bool, io::Error)> {
     let before = |e| (false, e);
     let prepared = beside(path).map_err(before)?;
     let mode = fs::metadata(path).ok().map(|meta| meta.permissions());
-    fs::write(&prepared, bytes).map_err(before)?;
+    let mut file = File::create(&prepared).map_err(before)?;
+    file.write_all(bytes).map_err(before)?;
     if let Some(mode) = mode {
-        fs::set_permissions(&prepared, mode).map_err(before)?;
+        // By the open file: the worker's filter knows no change of mode by path.
+        file.set_permissions(mode).map_err(before)?;
     }
-    File::open(&prepared)
-        .and_then(|file| file.sync_all())
-        .map_err(before)?;
+    file.sync_all().map_err(before)?;
     replace(&prepared, path)
 }
 
