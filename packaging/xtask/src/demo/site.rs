@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -196,9 +196,15 @@ fn fresh(parent: &Path, name: &str) -> Result<PathBuf> {
     bail!("`{}` is full of old runs; remove it", parent.display())
 }
 
-/// Two free addresses. Both are held until both are known, so that they differ.
+/// Two free addresses below the range from which the system gives out ports: the shop's own ports
+/// come from there, and one of them could be taken before the daemon listens.
 fn two_addresses() -> Result<(String, String)> {
-    let a = TcpListener::bind("127.0.0.1:0")?;
-    let b = TcpListener::bind("127.0.0.1:0")?;
-    Ok((a.local_addr()?.to_string(), b.local_addr()?.to_string()))
+    let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap_or_default();
+    let mut free = (0..2_000)
+        .map(|n| SocketAddr::from((Ipv4Addr::LOCALHOST, first + n)))
+        .filter(|address| TcpListener::bind(address).is_ok());
+    match (free.next(), free.next()) {
+        (Some(a), Some(b)) => Ok((a.to_string(), b.to_string())),
+        _ => bail!("no two ports are free from {first} on"),
+    }
 }

@@ -42,7 +42,7 @@ fn codes(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_error_code_has_its_page() {
+fn every_error_code_has_its_page_and_every_page_its_code() {
     let mut used = BTreeSet::new();
     for (path, text) in texts("rs") {
         if !is_test_file(&path) && !path.starts_with("packaging") {
@@ -65,7 +65,20 @@ fn every_error_code_has_its_page() {
             }
         }
     }
-    complain("every error code has its page, but", &complaints);
+    for (path, _) in texts("md") {
+        let stem = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if path.starts_with("docs/errors") && !used.contains(&stem) {
+            complaints.push(format!(
+                "{} is about a code that is not used",
+                path.display()
+            ));
+        }
+    }
+    complain("codes and pages differ", &complaints);
 }
 
 #[test]
@@ -154,4 +167,15 @@ fn every_claim_of_the_readme_has_its_test() {
     }
     assert!(rows >= 10, "the table of claims is gone");
     complain("every claim of the README has its test, but", &complaints);
+}
+
+#[test]
+fn every_metric_is_documented() {
+    let source = read("daemon/src/telemetry/names.rs");
+    let names = without_tests(&source)
+        .lines()
+        .filter_map(|line| line.split_once(" = \"").map(|(_, rest)| rest))
+        .filter_map(|rest| rest.split_once("\",").map(|(name, _)| name.to_owned()))
+        .collect();
+    demand("docs/metrics.md", "metric", &names);
 }
