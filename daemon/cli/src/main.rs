@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 }
 
 fn inference_child(role: &str, fault: Option<&str>) -> ExitCode {
-    inference::run_child(role, fault)
+    cli::infer(role, fault)
 }
 
 fn tokio_runtime() -> std::io::Result<tokio::runtime::Runtime> {

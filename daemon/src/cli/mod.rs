@@ -24,6 +24,7 @@ pub use approvals::{Decide, action_show, approval_list, approval_show, approve, 
 pub use audit::{ExportArgs, VerifyArgs, export, trust, verify};
 pub use explain::explain;
 pub use incidents::{incident_list, incident_show, postmortem};
+pub use inference::run_child as infer;
 pub use local::{RedactArgs, check, redact, version};
 pub use serve::{ServeArgs, health, serve, user_add};
 
