@@ -96,6 +96,9 @@ async fn capability(
             reply,
         })
         .await;
+    if collected.is_ok() {
+        crate::failpoint::hit("collected");
+    }
     at.answer(collected.map(|collected| {
         let expires_at = shown(collected.capability.expires_at());
         // The one place where the bytes leave: into the answer to the holder.

@@ -14,6 +14,7 @@ use super::process::{Killer, Worker};
 use super::scheduler::{MAX_ANSWER, Scheduler, chain};
 use super::wire::{EffectReply, Job, Reply};
 use crate::executors::{ExecutorSpec, Order, Release};
+use crate::failpoint;
 use crate::guard::{ActionView, Guard, Spent};
 
 /// The right to run a job. All effects that exist take far less.
@@ -229,6 +230,7 @@ async fn supervise(
         grants: order.executor.effect_grants(),
         order,
     };
+    failpoint::hit("before_collect");
     let mut answer = tokio::task::spawn_blocking(move || {
         let deadline = Instant::now() + LEASE + GRACE;
         let answer = worker.channel.send(&frame).and_then(|()| {
@@ -246,8 +248,10 @@ async fn supervise(
                 && (spent.job(), spent.fence(), spent.aid()) == (job.as_str(), fence, aid.as_str())
             {
                 begun = true;
+                failpoint::hit("spent");
                 // A worker that is gone by now is noticed below.
                 let _ = release(spent, &mut sender);
+                failpoint::hit("released");
             }
             (&mut answer).await
         }
