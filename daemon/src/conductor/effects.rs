@@ -257,6 +257,7 @@ pub(super) fn note(view: &ActionView) -> ActionNote {
         state: view.state.clone(),
         decided_by: view.decided_by().into_iter().collect(),
         jti: view.jti.clone(),
+        code: view.outcome_code().map(str::to_owned),
     }
 }
 

@@ -122,6 +122,7 @@ fn record() -> Record {
             state: "pending".to_owned(),
             decided_by: Vec::new(),
             jti: None,
+            code: None,
         }),
         job: None,
         verification: None,

@@ -83,6 +83,8 @@ pub struct ActionView {
     pub audit_index: u64,
     /// The last decision: who, and which.
     #[serde(skip)]
+    code: Option<String>,
+    #[serde(skip)]
     decided: Option<(String, Verdict)>,
 }
 
@@ -115,11 +117,18 @@ impl ActionView {
             started: spend.and_then(|s| s.started).map(Millis::rfc3339),
             outcome: action.ending.as_ref().map(|e| e.outcome.clone()),
             audit_index: action.index,
+            code: action.ending.as_ref().map(|e| e.code.clone()),
             decided: action
                 .decisions
                 .last()
                 .map(|d| (d.person.clone(), d.verdict)),
         }
+    }
+
+    /// Code of the executor, once the action has an outcome.
+    #[must_use]
+    pub fn outcome_code(&self) -> Option<&str> {
+        self.code.as_deref()
     }
 
     /// Person id of the last recorded decision, an approval or a denial.

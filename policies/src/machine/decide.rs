@@ -237,7 +237,7 @@ impl Machine {
                 self.job_ended(
                     JobNote {
                         outcome: "succeeded".to_owned(),
-                        code: String::new(),
+                        code: action.code.unwrap_or_default(),
                     },
                     env,
                     step,
@@ -247,7 +247,7 @@ impl Machine {
                 self.job_ended(
                     JobNote {
                         outcome: "failed".to_owned(),
-                        code: String::new(),
+                        code: action.code.unwrap_or_default(),
                     },
                     env,
                     step,

@@ -197,6 +197,8 @@ pub struct ActionNote {
     pub decided_by: Vec<String>,
     /// Id of the capability, once issued.
     pub jti: Option<String>,
+    /// Code of the executor, once there is an outcome.
+    pub code: Option<String>,
 }
 
 /// How the job ended.
