@@ -103,7 +103,7 @@ impl LabSite {
         self.sources(&mut out)?;
         self.executors(&mut out)?;
         out.push_str(
-            "[investigation]\nsettle = \"4s\"\nverify_for = \"60s\"\nverify_hold = \"5s\"\n",
+            "[investigation]\nsettle = \"6s\"\nverify_for = \"60s\"\nverify_hold = \"5s\"\n",
         );
         if let Some(model) = &self.model {
             write!(

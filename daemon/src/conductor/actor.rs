@@ -144,9 +144,7 @@ fn take_up(
 /// What was done lately in any incident, this one's own open action excepted.
 async fn recent_actions(conductor: &Conductor, machine: &Machine) -> Vec<RecentAction> {
     let own = machine.record().action.as_ref().map(|a| a.id.clone());
-    let Ok(actions) = conductor.shared.parts.guard.actions(None).await else {
-        return Vec::new();
-    };
+    let actions = effects::all_actions(conductor).await;
     actions
         .into_iter()
         .filter(|a| Some(&a.id) != own.as_ref())

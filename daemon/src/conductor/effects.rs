@@ -250,6 +250,17 @@ pub(super) async fn action_view(conductor: &Conductor, id: &str) -> Option<Actio
     }
 }
 
+/// All actions of the guard; asked again while it does not answer, because interlocks that do not
+/// know what was done lately must not clear anything.
+pub(super) async fn all_actions(conductor: &Conductor) -> Vec<ActionView> {
+    loop {
+        match conductor.shared.parts.guard.actions(None).await {
+            Ok(actions) => return actions,
+            Err(_) => tokio::time::sleep(RETRY).await,
+        }
+    }
+}
+
 /// The part of the guard's record that an investigation keeps.
 pub(super) fn note(view: &ActionView) -> ActionNote {
     ActionNote {
