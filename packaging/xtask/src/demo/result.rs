@@ -64,6 +64,8 @@ impl Done {
             "approver": at("/action/decided_by/0"),
             "capability_jti": at("/action/jti"),
             "job_outcome": at("/job/outcome"),
+            "job_code": at("/job/code"),
+            "interlocks": refused(record),
             "recovered": recovered,
             "outcome": at("/outcome"),
             "audit_entries": audit.entries,
@@ -120,6 +122,18 @@ impl Done {
         }
         out
     }
+}
+
+/// Codes of the interlocks that refused, at either look.
+fn refused(record: &Value) -> Vec<Value> {
+    let looks = record.get("clearances").and_then(Value::as_array);
+    looks
+        .into_iter()
+        .flatten()
+        .filter_map(|look| look.get("codes")?.as_array())
+        .flatten()
+        .cloned()
+        .collect()
 }
 
 /// The model's choice within what the evidence allows, else the verdict of the rules.
