@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use inference::{Engine, EngineEvent, EngineOptions, EngineState, Provider};
 use policies::claim::RedactKey;
 use policies::model::Millis;
@@ -24,6 +26,7 @@ use crate::executors::ExecutorSpec;
 use crate::guard::{AgentHandle, Clock, DelegateHandle, Guard, GuardOptions};
 use crate::health::Health;
 use crate::identity::Identity;
+use crate::identity::secret::FormKey;
 use crate::intake::{self, Intake};
 use crate::jobs::{Scheduler, SchedulerOptions, WorkerExe};
 use crate::keys;
@@ -149,9 +152,9 @@ fn scratch(dir: &Path) -> Result<(PathBuf, File), Error> {
 /// A running daemon: dropping it ends what it supervises.
 pub struct Running {
     /// Address of console, API and intake.
-    pub address: std::net::SocketAddr,
+    pub address: SocketAddr,
     /// Address of `/metrics`.
-    pub metrics: std::net::SocketAddr,
+    pub metrics: SocketAddr,
     _lock: File,
     _scrapers: Vec<Scraper>,
     engine: Option<Arc<Engine>>,
@@ -164,17 +167,9 @@ impl Running {
     }
 }
 
-/// Starts everything.
-///
-/// # Errors
-/// [`Error`]; nothing is left running.
-pub async fn start(options: Options) -> Result<Running, Error> {
-    let (dir, lock) = scratch(&options.state_dir)?;
-    let file = options
-        .config
-        .clone()
-        .unwrap_or_else(|| dir.join("etc/sentinel.toml"));
-    let loaded = config::load(&file);
+/// Reads the configuration and starts the log with its level.
+fn configuration(file: &Path) -> Result<Arc<Config>, Error> {
+    let loaded = config::load(file);
     let Some(config) = loaded.config.map(Arc::new) else {
         return Err(Error::Config(loaded.problems));
     };
@@ -182,24 +177,78 @@ pub async fn start(options: Options) -> Result<Running, Error> {
     for problem in &loaded.problems {
         tracing::warn!(code = problem.code, "{}", problem.message);
     }
-    let recorder = telemetry::install_recorder().map_err(|e| Error::Other(e.to_string()))?;
-    telemetry::gauge(names::BUILD_INFO, &[env!("CARGO_PKG_VERSION")], 1.0);
-    #[allow(clippy::cast_precision_loss, reason = "a time in seconds fits")]
-    telemetry::gauge(names::START_TIME, &[], clock::now().0 as f64 / 1000.0);
+    Ok(config)
+}
 
-    let has_data = dir.join("guard.db").exists() || dir.join("sentinel.db").exists();
-    let kek = keys::load_or_make(&dir.join("etc"), "guard-kek", has_data)?;
-    let redact_key = keys::load_or_make(&dir.join("etc"), "redact-key", has_data)?;
-    let db = Arc::new(Db::open(&dir.join("sentinel.db"))?);
-    let guard = Guard::open(GuardOptions {
-        state_dir: dir.clone(),
+fn open_guard(dir: &Path, kek: [u8; 32]) -> Result<Guard, Error> {
+    Guard::open(GuardOptions {
+        state_dir: dir.to_owned(),
         anchor_dir: dir.join("anchor"),
         run_dir: dir.join("run"),
         policy_path: dir.join("etc/policy.toml"),
         kek,
         now: Clock::system(),
     })
-    .map_err(Error::Guard)?;
+    .map_err(Error::Guard)
+}
+
+fn console_of(
+    config: &Config,
+    backend: console::records::Records,
+    identity: Identity,
+    bus: Bus,
+) -> Result<ConsoleOptions, Error> {
+    Ok(ConsoleOptions {
+        backend: Arc::new(backend),
+        identity,
+        bus,
+        site: config.site.clone(),
+        names: console::own_hosts(config.http.listen.ip(), &config.http.names),
+        tls: false,
+        now: Arc::new(clock::now),
+        form_key: FormKey::generate().map_err(|e| Error::Other(e.to_string()))?,
+    })
+}
+
+/// Puts the version and the start of the process on the metrics page.
+fn introduce() {
+    telemetry::gauge(names::BUILD_INFO, &[env!("CARGO_PKG_VERSION")], 1.0);
+    #[allow(clippy::cast_precision_loss, reason = "a time in seconds fits")]
+    telemetry::gauge(names::START_TIME, &[], clock::now().0 as f64 / 1000.0);
+}
+
+/// Serves `app` until the process ends.
+async fn listen(address: SocketAddr, app: Router) -> Result<SocketAddr, Error> {
+    let listener = tokio::net::TcpListener::bind(address)
+        .await
+        .map_err(io(format!("cannot listen on {address}")))?;
+    let address = listener
+        .local_addr()
+        .map_err(io("cannot read the listener's address"))?;
+    tokio::spawn(async move {
+        let service = app.into_make_service_with_connect_info::<SocketAddr>();
+        if let Err(e) = axum::serve(listener, service).await {
+            tracing::error!(error = %e, "the main listener ended");
+        }
+    });
+    Ok(address)
+}
+
+/// Starts everything.
+///
+/// # Errors
+/// [`Error`]; nothing is left running.
+pub async fn start(options: Options) -> Result<Running, Error> {
+    let (dir, lock) = scratch(&options.state_dir)?;
+    let file = options.config.clone();
+    let config = configuration(&file.unwrap_or_else(|| dir.join("etc/sentinel.toml")))?;
+    let recorder = telemetry::install_recorder().map_err(|e| Error::Other(e.to_string()))?;
+    introduce();
+    let has_data = dir.join("guard.db").exists() || dir.join("sentinel.db").exists();
+    let kek = keys::load_or_make(&dir.join("etc"), "guard-kek", has_data)?;
+    let redact_key = keys::load_or_make(&dir.join("etc"), "redact-key", has_data)?;
+    let db = Arc::new(Db::open(&dir.join("sentinel.db"))?);
+    let guard = open_guard(&dir, kek)?;
     let exe = std::env::current_exe().map_err(io("cannot find the program's own file"))?;
     let bus = Bus::new(clock::now);
     let (engine, engine_refused) = engine(&config, &exe, options.engine_fault);
@@ -239,37 +288,15 @@ pub async fn start(options: Options) -> Result<Running, Error> {
         .map_err(io(format!("cannot listen on {}", config.metrics_listen)))?;
     let model = engine.clone();
     let intake = intake_of(&config, &db, &conductor, &redact_key)?;
-    let console = ConsoleOptions {
-        backend: Arc::new(console::records::Records::new(
-            db,
-            guard,
-            DelegateHandle::internal("console"),
-            move || model_words(model.as_ref()),
-        )),
-        identity,
-        bus,
-        site: config.site.clone(),
-        names: console::own_hosts(config.http.listen.ip(), &config.http.names),
-        tls: false,
-        now: Arc::new(clock::now),
-        form_key: crate::identity::secret::FormKey::generate()
-            .map_err(|e| Error::Other(e.to_string()))?,
-    };
+    let backend =
+        console::records::Records::new(db, guard, DelegateHandle::internal("console"), move || {
+            model_words(model.as_ref())
+        });
+    let console = console_of(&config, backend, identity, bus)?;
     let app = intake::router(intake)
         .merge(crate::health::router(health))
         .fallback_service(console::router(console));
-    let listener = tokio::net::TcpListener::bind(config.http.listen)
-        .await
-        .map_err(io(format!("cannot listen on {}", config.http.listen)))?;
-    let address = listener
-        .local_addr()
-        .map_err(io("cannot read the listener's address"))?;
-    tokio::spawn(async move {
-        let service = app.into_make_service_with_connect_info::<std::net::SocketAddr>();
-        if let Err(e) = axum::serve(listener, service).await {
-            tracing::error!(error = %e, "the main listener ended");
-        }
-    });
+    let address = listen(config.http.listen, app).await?;
     tracing::info!(address = %address, metrics = %metrics, "serving");
     Ok(Running {
         address,

@@ -1,5 +1,8 @@
 //! Whole webhook bodies against a real database file.
 
+// Helpers of a test fail by panicking.
+#![allow(clippy::unwrap_used)]
+
 use policies::intake::parse_alertmanager;
 use policies::model::{IncidentId, Millis};
 use sentinel_store::sentinel::{Db, Taken, Webhook};

@@ -55,19 +55,7 @@ fn tokio_runtime() -> std::io::Result<tokio::runtime::Runtime> {
 
 async fn run(globals: &Globals, command: Command) -> u8 {
     match command {
-        Command::Serve(serve) => {
-            #[cfg(debug_assertions)]
-            let (crash_at, engine_fault) = (serve.crash_at, serve.engine_fault);
-            #[cfg(not(debug_assertions))]
-            let (crash_at, engine_fault) = (None, None);
-            let args = ServeArgs {
-                state_dir: serve.state_dir,
-                config: serve.config,
-                crash_at,
-                engine_fault,
-            };
-            cli::serve(globals, args).await
-        }
+        Command::Serve(args) => cli::serve(globals, serve(args)).await,
         Command::Check { config, policy } => cli::check(globals, &config, policy.as_deref()),
         Command::Health => cli::health(globals).await,
         Command::Incident(Incident::List) => cli::incident_list(globals).await,
@@ -124,6 +112,19 @@ async fn run(globals: &Globals, command: Command) -> u8 {
         Command::Explain { code } => cli::explain(globals, &code),
         Command::Version => cli::version(globals),
         Command::Infer { .. } | Command::Worker | Command::Lab(_) => exit::USAGE,
+    }
+}
+
+fn serve(args: args::Serve) -> ServeArgs {
+    #[cfg(debug_assertions)]
+    let (crash_at, engine_fault) = (args.crash_at, args.engine_fault);
+    #[cfg(not(debug_assertions))]
+    let (crash_at, engine_fault) = (None, None);
+    ServeArgs {
+        state_dir: args.state_dir,
+        config: args.config,
+        crash_at,
+        engine_fault,
     }
 }
 

@@ -162,43 +162,14 @@ async fn decision(globals: &Globals, command: &str, decide: Decide) -> u8 {
             exit::CONFLICT,
         );
     }
-    let mut totp = None;
-    if command == "approve" {
-        let name = text_of(&action, "/target/name");
-        let Some(typed) = decide
-            .target
-            .clone()
-            .or_else(|| ask(&format!("Type the target's name ({name}): ")))
-        else {
-            return globals.fail(
-                command,
-                "SN-0202",
-                "the target's name is missing: give --target",
-                exit::USAGE,
-            );
-        };
-        if typed != name {
-            return globals.fail(
-                command,
-                "SN-0203",
-                "that is not the target's name; nothing was recorded",
-                exit::FAILED,
-            );
+    let totp = if command == "approve" {
+        match typed(globals, command, &decide, &text_of(&action, "/target/name")) {
+            Ok(code) => Some(code),
+            Err(status) => return status,
         }
-        totp = if decide.code_from_stdin {
-            read_line()
-        } else {
-            ask("Code of your authenticator: ")
-        };
-        if totp.is_none() {
-            return globals.fail(
-                command,
-                "SN-0202",
-                "the code is missing: give --code-stdin and write it to standard input",
-                exit::USAGE,
-            );
-        }
-    }
+    } else {
+        None
+    };
     let body = json!({
         "person": decide.person,
         "digest": digest,
@@ -222,6 +193,32 @@ async fn decision(globals: &Globals, command: &str, decide: Decide) -> u8 {
         }
         Err(e) => globals.client_failed(command, &e),
     }
+}
+
+/// What an approval has to type: the name of the target, and a code, which is given back.
+fn typed(globals: &Globals, command: &str, decide: &Decide, name: &str) -> Result<String, u8> {
+    let missing = |detail: &str| globals.fail(command, "SN-0202", detail, exit::USAGE);
+    let typed = decide
+        .target
+        .clone()
+        .or_else(|| ask(&format!("Type the target's name ({name}): ")))
+        .ok_or_else(|| missing("the target's name is missing: give --target"))?;
+    if typed != name {
+        return Err(globals.fail(
+            command,
+            "SN-0203",
+            "that is not the target's name; nothing was recorded",
+            exit::FAILED,
+        ));
+    }
+    let code = if decide.code_from_stdin {
+        read_line()
+    } else {
+        ask("Code of your authenticator: ")
+    };
+    code.ok_or_else(|| {
+        missing("the code is missing: give --code-stdin and write it to standard input")
+    })
 }
 
 /// `sentinel action reconcile ID`: what did an action in doubt do?

@@ -103,22 +103,7 @@ fn shown(data: &Value) -> String {
         data,
         "Hypotheses",
         "/record/diagnosis/hypotheses",
-        |h| {
-            let rejected = text_of(h, "/rejected");
-            let end = if rejected.is_empty() {
-                String::new()
-            } else {
-                format!(" (rejected: {rejected})")
-            };
-            format!(
-                "{} {} of {}, score {}: {}{end}",
-                text_of(h, "/id"),
-                text_of(h, "/cause_class"),
-                text_of(h, "/service"),
-                text_of(h, "/score"),
-                text_of(h, "/explanation")
-            )
-        },
+        hypothesis,
     );
     section(&mut out, data, "Interlocks", "/record/clearances", |c| {
         format!(
@@ -145,6 +130,23 @@ fn shown(data: &Value) -> String {
         )
     });
     out
+}
+
+fn hypothesis(h: &Value) -> String {
+    let rejected = text_of(h, "/rejected");
+    let end = if rejected.is_empty() {
+        String::new()
+    } else {
+        format!(" (rejected: {rejected})")
+    };
+    format!(
+        "{} {} of {}, score {}: {}{end}",
+        text_of(h, "/id"),
+        text_of(h, "/cause_class"),
+        text_of(h, "/service"),
+        text_of(h, "/score"),
+        text_of(h, "/explanation")
+    )
 }
 
 fn section(

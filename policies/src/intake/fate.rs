@@ -66,7 +66,7 @@ impl Fate {
 /// Decides what becomes of `alert`.
 #[must_use]
 pub fn judge(alert: &Alert, known: Known<'_>) -> Fate {
-    if known.heartbeats.iter().any(|h| *h == alert.name) {
+    if known.heartbeats.contains(&alert.name) {
         return Fate::Heartbeat;
     }
     match (alert.status, known.episode) {

@@ -202,18 +202,13 @@ impl Machine {
         }
         let changed = self.record.action.as_ref() != Some(&action);
         if changed {
-            let by = if action.decided_by.is_empty() {
-                String::new()
-            } else {
-                format!(" by {}", action.decided_by.join(", "))
-            };
-            self.note(
-                env.now,
-                "approval",
-                format!("action {} is {}{by}", action.id, action.state),
-            );
+            self.note_action(&action, env);
         }
         self.record.action = Some(action.clone());
+        let ended = |outcome: &str, code: String| JobNote {
+            outcome: outcome.to_owned(),
+            code,
+        };
         match action.state.as_str() {
             "pending" => {
                 if phase == Phase::Proposing {
@@ -234,42 +229,34 @@ impl Machine {
             "revoked" | "epoch_void" => self.revoked(env, step),
             "in_doubt" => self.in_doubt(env),
             "succeeded" if matches!(phase, Phase::Executing | Phase::InDoubt) => {
-                self.job_ended(
-                    JobNote {
-                        outcome: "succeeded".to_owned(),
-                        code: action.code.unwrap_or_default(),
-                    },
-                    env,
-                    step,
-                );
+                let code = action.code.unwrap_or_default();
+                self.job_ended(ended("succeeded", code), env, step);
             }
             "failed" if phase == Phase::Executing => {
-                self.job_ended(
-                    JobNote {
-                        outcome: "failed".to_owned(),
-                        code: action.code.unwrap_or_default(),
-                    },
-                    env,
-                    step,
-                );
+                let code = action.code.unwrap_or_default();
+                self.job_ended(ended("failed", code), env, step);
             }
             "reconciled_succeeded" => {
-                self.record.job = Some(JobNote {
-                    outcome: "succeeded".to_owned(),
-                    code: "reconciled".to_owned(),
-                });
+                self.record.job = Some(ended("succeeded", "reconciled".to_owned()));
                 self.enter(Phase::Verifying, env.now);
                 self.verify(step);
             }
             "reconciled_failed" => {
-                self.record.job = Some(JobNote {
-                    outcome: "failed".to_owned(),
-                    code: "reconciled".to_owned(),
-                });
+                self.record.job = Some(ended("failed", "reconciled".to_owned()));
                 self.close(Outcome::Reconciled, env, step);
             }
             _ => {}
         }
+    }
+
+    fn note_action(&mut self, action: &ActionNote, env: &Env<'_>) {
+        let by = if action.decided_by.is_empty() {
+            String::new()
+        } else {
+            format!(" by {}", action.decided_by.join(", "))
+        };
+        let text = format!("action {} is {}{by}", action.id, action.state);
+        self.note(env.now, "approval", text);
     }
 
     /// After a restart: the worker that collected the capability is gone and nothing ran, since

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::Record;
 use crate::claim::Evidence;
 use crate::diagnosis::{Cite, Hypothesis, ParamValue};
+use crate::event::GuardrailEvent;
 use crate::model::Millis;
 
 /// Renders both forms.
@@ -105,36 +106,9 @@ fn markdown(record: &Record, evidence: &[Evidence], now: Millis) -> String {
     section(
         &mut out,
         "Guardrail interventions",
-        record.events.iter().map(|e| {
-            let place = e
-                .evidence
-                .map_or_else(String::new, |id| format!(" in {id}"));
-            let rule = if e.rule.is_empty() {
-                String::new()
-            } else {
-                format!(" ({})", inline(&e.rule))
-            };
-            format!("{} {}{rule}: {}{place}", e.layer.as_str(), e.code, e.count)
-        }),
+        record.events.iter().map(intervention),
     );
-    section(
-        &mut out,
-        "Evidence",
-        evidence.iter().map(|e| {
-            let partial = e
-                .meta()
-                .partial
-                .as_ref()
-                .map_or_else(String::new, |p| format!(", partial: {}", inline(p)));
-            format!(
-                "{}: {} on {}, {} lines{partial}",
-                e.id(),
-                inline(&e.meta().tool),
-                inline(&e.meta().source),
-                e.lines().len()
-            )
-        }),
-    );
+    section(&mut out, "Evidence", evidence.iter().map(piece));
     section(
         &mut out,
         "Tools that failed",
@@ -156,6 +130,34 @@ fn markdown(record: &Record, evidence: &[Evidence], now: Millis) -> String {
             .map(|t| format!("{} {}: {}", t.at, t.kind, inline(&t.text))),
     );
     out
+}
+
+fn intervention(event: &GuardrailEvent) -> String {
+    let place = event
+        .evidence
+        .map_or_else(String::new, |id| format!(" in {id}"));
+    let rule = if event.rule.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", inline(&event.rule))
+    };
+    let layer = event.layer.as_str();
+    format!("{layer} {}{rule}: {}{place}", event.code, event.count)
+}
+
+fn piece(evidence: &Evidence) -> String {
+    let meta = evidence.meta();
+    let partial = meta
+        .partial
+        .as_ref()
+        .map_or_else(String::new, |p| format!(", partial: {}", inline(p)));
+    format!(
+        "{}: {} on {}, {} lines{partial}",
+        evidence.id(),
+        inline(&meta.tool),
+        inline(&meta.source),
+        evidence.lines().len()
+    )
 }
 
 fn cause(out: &mut String, record: &Record) {
