@@ -23,7 +23,7 @@ mod rates;
 mod remedy;
 mod resources;
 #[cfg(test)]
-mod scenarios;
+pub(crate) mod scenarios;
 mod signals;
 mod signature;
 mod types;

@@ -10,6 +10,8 @@ mod decide;
 mod explain;
 mod postmortem;
 mod record;
+#[cfg(test)]
+mod tests;
 
 use serde_json::Value;
 

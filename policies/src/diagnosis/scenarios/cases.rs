@@ -160,7 +160,7 @@ fn pool_exhausted() -> World {
 }
 
 /// `ledger` reaches its memory limit, is killed and stays down; `till` is loud.
-fn dependency_down() -> World {
+pub(super) fn dependency_down() -> World {
     let mut world = World::new();
     world.alert("till", BREAK + 6, AlertStatus::Firing);
     for instance in ["till-1", "till-2"] {

@@ -22,6 +22,11 @@ pub(super) fn at(second: i64) -> Millis {
     Millis(BEGIN + second * 1_000)
 }
 
+/// When the incidents are looked at.
+pub(super) fn end() -> Millis {
+    at(SECONDS)
+}
+
 /// A site: `till` takes the requests and calls `ledger` and `depot`.
 pub(super) struct World {
     pub(super) alerts: Vec<Alert>,
@@ -364,7 +369,8 @@ impl World {
         }
     }
 
-    fn evidence(&self) -> Vec<Evidence> {
+    /// What each tool would answer.
+    pub(super) fn payloads(&self) -> Vec<(&'static str, Payload)> {
         let edge = |callee: &str| Edge {
             caller: "till".to_owned(),
             callee: callee.to_owned(),
@@ -388,6 +394,10 @@ impl World {
         if self.history {
             payloads.push(("deploys", self.deploy_history()));
         }
+        payloads
+    }
+
+    fn evidence(&self) -> Vec<Evidence> {
         let parts = |(id, (tool, payload)): (u32, (&str, Payload))| {
             Evidence::from_parts(Parts {
                 id: EvidenceId(id),
@@ -406,7 +416,7 @@ impl World {
                 stats: AdmitStats::default(),
             })
         };
-        (1..).zip(payloads).map(parts).collect()
+        (1..).zip(self.payloads()).map(parts).collect()
     }
 
     /// The diagnosis, and what the interlocks say to it.
