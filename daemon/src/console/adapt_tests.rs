@@ -124,6 +124,7 @@ fn record() -> Record {
             jti: None,
             code: None,
         }),
+        lost_actions: Vec::new(),
         job: None,
         verification: None,
         events: Vec::new(),

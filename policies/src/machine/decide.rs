@@ -197,7 +197,8 @@ impl Machine {
         if matches!(
             phase,
             Phase::Closed | Phase::Settling | Phase::Collecting | Phase::Explaining
-        ) {
+        ) || self.record.lost_actions.contains(&action.id)
+        {
             return;
         }
         let changed = self.record.action.as_ref() != Some(&action);
@@ -292,7 +293,10 @@ impl Machine {
     fn revoked(&mut self, env: &Env<'_>, step: &mut Step) {
         let interlock = self.record.clearances.last().is_some_and(|c| !c.cleared);
         if self.record.phase == Phase::Executing && !interlock {
-            self.record.action = None;
+            let lost = self.record.action.take();
+            self.record
+                .lost_actions
+                .extend(lost.map(|action| action.id));
             self.propose(env, step);
         } else {
             self.close(Outcome::Revoked, env, step);

@@ -245,6 +245,7 @@ impl Machine {
             proposal: None,
             clearances: Vec::new(),
             action: None,
+            lost_actions: Vec::new(),
             job: None,
             verification: None,
             events: Vec::new(),

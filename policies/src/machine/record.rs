@@ -273,6 +273,9 @@ pub struct Record {
     pub clearances: Vec<ClearanceNote>,
     /// The guard's action.
     pub action: Option<ActionNote>,
+    /// Earlier actions whose worker was lost; what the guard still says of them is past.
+    #[serde(default)]
+    pub lost_actions: Vec<String>,
     /// The job.
     pub job: Option<JobNote>,
     /// The probe.
