@@ -23,6 +23,8 @@ pub const POINTS: &[&str] = &[
     "collected",
     "spent",
     "released",
+    "started",
+    "effect_done",
     "job_ended",
     "verifying",
     "before_close",

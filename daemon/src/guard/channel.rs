@@ -17,6 +17,7 @@ use tokio::net::UnixStream;
 
 use super::messages::{Reply, Request};
 use super::{Guard, shown};
+use crate::failpoint;
 
 /// The routes of one worker's channel.
 #[derive(Clone)]
@@ -97,7 +98,7 @@ async fn capability(
         })
         .await;
     if collected.is_ok() {
-        crate::failpoint::hit("collected");
+        failpoint::hit("collected");
     }
     at.answer(collected.map(|collected| {
         let expires_at = shown(collected.capability.expires_at());
@@ -142,11 +143,15 @@ async fn started(State(at): State<GuardChannel>, Path(jti): Path<String>, body: 
             reply,
         })
         .await;
+    if reply.is_ok() {
+        failpoint::hit("started");
+    }
     at.answer(reply.map(|reply| state_of(&reply)))
 }
 
 async fn outcome(State(at): State<GuardChannel>, Path(jti): Path<String>, body: Body) -> Response {
     let (channel, body) = (at.channel.clone(), whole(body).await);
+    failpoint::hit("effect_done");
     let reply = at
         .guard
         .ask(|reply| Request::Outcome {
