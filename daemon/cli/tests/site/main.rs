@@ -1,0 +1,15 @@
+//! The whole binary on a miniature site: what it takes in, what it must never write down, and what
+//! it does without its model.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test"
+)]
+
+mod degraded;
+mod intake;
+mod leak;
+#[path = "../support/mod.rs"]
+mod support;
