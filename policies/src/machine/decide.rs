@@ -152,7 +152,8 @@ impl Machine {
     }
 
     /// The evidence as the second look sees it: a fresh answer of a source stands under the number
-    /// of the first one, so that the citations of the proposal are judged on fresh facts.
+    /// of the first one, so that the citations of the proposal are judged on fresh facts. A source
+    /// that was asked again and did not answer is gone: what it said before proves nothing now.
     fn refreshed(&self) -> Vec<Evidence> {
         let second = |e: &&Evidence| {
             self.record
@@ -163,13 +164,15 @@ impl Machine {
         self.evidence
             .iter()
             .filter(|e| !second(e))
-            .map(|first| {
-                let same = |e: &&Evidence| {
-                    e.meta().tool == first.meta().tool && e.meta().source == first.meta().source
-                };
+            .filter_map(|first| {
+                let (tool, source) = (&first.meta().tool, &first.meta().source);
+                let same = |e: &&Evidence| e.meta().tool == *tool && e.meta().source == *source;
+                let asked =
+                    |c: &super::Call| c.second_look && c.tool == *tool && c.source == *source;
                 match self.evidence.iter().filter(second).find(same) {
-                    Some(fresh) => fresh.standing_for(first.id()),
-                    None => first.clone(),
+                    Some(fresh) => Some(fresh.standing_for(first.id())),
+                    None if self.record.calls.iter().any(asked) => None,
+                    None => Some(first.clone()),
                 }
             })
             .collect()

@@ -263,6 +263,25 @@ fn the_second_look_takes_the_approval_back_when_the_alert_is_over() {
 }
 
 #[test]
+fn the_second_look_takes_the_approval_back_when_a_cited_source_no_longer_answers() {
+    let lab = Lab::new(NO_MODEL);
+    let (mut machine, mut kept) = waiting(&lab);
+    let step = machine.handle(Input::Action(action("approved")), &lab.env());
+    let mut last = Step::default();
+    for effect in step.effects {
+        if let Effect::RunTool(call) = effect {
+            let code = "not_found".to_owned();
+            let reply = ToolReply::Failed { code };
+            last = machine.handle(Input::Tool { id: call.id, reply }, &lab.env());
+        }
+    }
+    let seen = lab.run(&mut machine, last, &mut kept);
+    assert!(seen.contains(&"Revoke".to_owned()), "{seen:?}");
+    assert!(!seen.contains(&"Execute".to_owned()), "{seen:?}");
+    assert_eq!(machine.record().outcome, Some(Outcome::Revoked));
+}
+
+#[test]
 fn a_failed_model_step_ends_with_the_diagnosis_of_the_rules_and_says_so() {
     let lab = Lab::new("");
     for reply in [

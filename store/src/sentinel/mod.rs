@@ -130,6 +130,7 @@ impl Db {
     /// # Errors
     /// [`Error::Newer`] leaves the file unchanged.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        private(path);
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(std::time::Duration::from_secs(10))?;
         let found: i64 = connection.pragma_query_value(None, "user_version", |r| r.get(0))?;
@@ -161,6 +162,17 @@ impl Db {
     }
 }
 
+/// Makes the file closed to others before anything is in it; SQLite gives its WAL the same mode.
+/// A folder that does not allow it is found by the open that follows.
+fn private(path: &Path) {
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.create(true).append(true).mode(0o600).open(path);
+    if let Ok(file) = file {
+        let _ = file.set_permissions(std::fs::Permissions::from_mode(0o600));
+    }
+}
+
 fn from_json<T: serde::de::DeserializeOwned>(table: &'static str, text: &str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|source| Error::Row { table, source })
 }
@@ -172,6 +184,21 @@ fn to_json<T: serde::Serialize>(table: &'static str, value: &T) -> Result<String
 #[cfg(test)]
 mod tests {
     use super::{Db, Error};
+
+    #[test]
+    fn the_database_is_closed_to_everybody_else() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sentinel.db");
+        let _db = Db::open(&path).unwrap();
+        for name in ["sentinel.db", "sentinel.db-wal"] {
+            let mode = std::fs::metadata(dir.path().join(name))
+                .unwrap()
+                .permissions()
+                .mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+    }
 
     #[test]
     fn a_newer_file_is_refused_and_left_as_it_is() {
