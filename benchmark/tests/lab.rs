@@ -226,7 +226,7 @@ fn a_full_disk_is_not_emptied_by_a_restart() {
 /// Head and body of each webhook.
 type Webhooks = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// Takes webhooks: refuses the first for now, takes all others.
+/// Takes webhooks: refuses the first once, so that it has to be sent again.
 fn receiver() -> (String, Webhooks) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!(
