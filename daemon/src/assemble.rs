@@ -30,6 +30,7 @@ use crate::identity::secret::FormKey;
 use crate::intake::{self, Intake};
 use crate::jobs::{Scheduler, SchedulerOptions, WorkerExe};
 use crate::keys;
+use crate::notify::{self, Notifier};
 use crate::scrape::{Scraper, ScraperOptions};
 use crate::telemetry::{self, names};
 use crate::tools::SourceSpec;
@@ -254,6 +255,7 @@ pub async fn start(options: Options) -> Result<Running, Error> {
     let (engine, engine_refused) = engine(&config, &exe, options.engine_fault);
     let scheduler = scheduler(&config, &exe)?;
     let scrapers = scrapers(&config, &scheduler, &db)?;
+    let notifier = Notifier::new(Arc::clone(&config));
     let conductor = Conductor::new(conductor::Parts {
         db: Arc::clone(&db),
         guard: guard.clone(),
@@ -261,6 +263,7 @@ pub async fn start(options: Options) -> Result<Running, Error> {
         scheduler,
         engine: engine.clone(),
         bus: bus.clone(),
+        notifier: notifier.clone(),
         config: Arc::clone(&config),
         wrap_key: keys::derive(&redact_key, "wrap/1"),
     });
@@ -271,18 +274,9 @@ pub async fn start(options: Options) -> Result<Running, Error> {
         engine_refused,
     };
     let identity = identity(&dir, &guard, &config)?;
+    notify::start(&notifier, &db, &health).map_err(io("cannot read the key of a [notify] sink"))?;
     conductor.resume_all()?;
-    control::serve(
-        &dir.join("run/control.sock"),
-        Control {
-            db: Arc::clone(&db),
-            guard: guard.clone(),
-            delegate: DelegateHandle::internal("control"),
-            identity: identity.clone(),
-            health: health.clone(),
-        },
-    )
-    .map_err(io("cannot make `run/control.sock`"))?;
+    serve_control(&dir, &identity, &health)?;
     let metrics = telemetry::serve_metrics(config.metrics_listen, recorder)
         .await
         .map_err(io(format!("cannot listen on {}", config.metrics_listen)))?;
@@ -305,6 +299,18 @@ pub async fn start(options: Options) -> Result<Running, Error> {
         _scrapers: scrapers,
         engine,
     })
+}
+
+fn serve_control(dir: &Path, identity: &Identity, health: &Health) -> Result<(), Error> {
+    let control = Control {
+        db: Arc::clone(&health.db),
+        guard: health.guard.clone(),
+        delegate: DelegateHandle::internal("control"),
+        identity: identity.clone(),
+        health: health.clone(),
+    };
+    control::serve(&dir.join("run/control.sock"), control)
+        .map_err(io("cannot make `run/control.sock`"))
 }
 
 fn engine(config: &Config, exe: &Path, fault: Option<String>) -> (Option<Arc<Engine>>, String) {

@@ -25,7 +25,7 @@ pub(super) async fn run(
     let mut executors = conductor.shared.site.executors.clone();
     let (mut machine, step, fresh) = take_up(conductor, id, &key, &executors)?;
     if fresh {
-        save(conductor, &machine, &step)?;
+        save(conductor, None, &machine, &step)?;
         failpoint::hit("incident_saved");
     }
     effects::perform(conductor, id, &sender, step);
@@ -40,12 +40,13 @@ pub(super) async fn run(
             executors = effects::look_up(conductor, &executors).await;
         }
         let recent = recent_actions(conductor, &machine).await;
+        let before = machine.record().phase;
         let step = {
             let env = env(conductor, &key, &executors, &recent);
             machine.handle(input, &env)
         };
         border(machine.record().phase, false);
-        save(conductor, &machine, &step)?;
+        save(conductor, Some(before), &machine, &step)?;
         border(machine.record().phase, true);
         effects::perform(conductor, id, &sender, step);
     }
@@ -174,8 +175,14 @@ async fn recent_actions(conductor: &Conductor, machine: &Machine) -> Vec<RecentA
         .collect()
 }
 
-/// Saves a step: record, evidence, leaves and, at the end, the postmortem.
-fn save(conductor: &Conductor, machine: &Machine, step: &Step) -> Result<(), Error> {
+/// Saves a step that began in phase `before`: record, evidence, leaves, notifications and, at the
+/// end, the postmortem.
+fn save(
+    conductor: &Conductor,
+    before: Option<Phase>,
+    machine: &Machine,
+    step: &Step,
+) -> Result<(), Error> {
     let parts = &conductor.shared.parts;
     let record = machine.record();
     let now = clock::now();
@@ -193,6 +200,7 @@ fn save(conductor: &Conductor, machine: &Machine, step: &Step) -> Result<(), Err
             json: body.to_string(),
         }
     });
+    let notices = parts.notifier.of_step(before, record, now);
     tokio::task::block_in_place(|| {
         parts.db.save_state(
             &record.id,
@@ -206,6 +214,7 @@ fn save(conductor: &Conductor, machine: &Machine, step: &Step) -> Result<(), Err
                 evidence: &evidence,
                 leaves: &leaves,
                 postmortem: end.as_ref(),
+                notices: &notices,
             },
         )
     })?;

@@ -23,6 +23,7 @@ use crate::config::Config;
 use crate::events::Bus;
 use crate::guard::{AgentHandle, Guard};
 use crate::jobs::Scheduler;
+use crate::notify::Notifier;
 
 pub use site::SiteFacts;
 
@@ -40,6 +41,8 @@ pub struct Parts {
     pub engine: Option<Arc<Engine>>,
     /// Live events.
     pub bus: Bus,
+    /// Words notifications.
+    pub notifier: Notifier,
     /// Configuration.
     pub config: Arc<Config>,
     /// Key that wraps the redaction keys of the incidents.

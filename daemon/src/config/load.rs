@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use policies::model::{Edge, RemediationClass};
 use toml_edit::Document;
 
+use super::notify;
 use super::problem::{Level, Problem};
 use super::reader::{Reader, Section, locate};
 use super::{
@@ -145,6 +146,7 @@ fn read_config(r: &mut Reader<'_>, root: &Section<'_>) -> Option<Config> {
     let intake = read_intakes(r, root);
     let sources = read_sources(r, root);
     let executors = read_executors(r, root);
+    let notify = notify::read(r, root);
     r.close(
         root,
         &[
@@ -159,6 +161,7 @@ fn read_config(r: &mut Reader<'_>, root: &Section<'_>) -> Option<Config> {
             "intake",
             "sources",
             "executors",
+            "notify",
         ],
     );
     if metrics_listen.port() == http.listen.port() && metrics_listen.port() != 0 {
@@ -180,6 +183,7 @@ fn read_config(r: &mut Reader<'_>, root: &Section<'_>) -> Option<Config> {
         intake,
         sources,
         executors,
+        notify,
     })
 }
 
@@ -524,14 +528,18 @@ fn read_probe(r: &mut Reader<'_>, executor: &Section<'_>) -> Probe {
 /// Checks of the files that the configuration names.
 fn check_files(file: &str, config: &Config) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (name, intake) in &config.intake {
-        if let Err(why) = secret_file_is_private(&intake.token_file) {
-            let mut p = whole_file(
-                file,
-                "SN-0110",
-                format!("credential of [intake.{name}]: {why}"),
-            );
-            p.help = format!("chmod 600 {}", intake.token_file.display());
+    let tokens = config
+        .intake
+        .iter()
+        .map(|(name, intake)| (format!("[intake.{name}]"), &intake.token_file));
+    let secrets = config
+        .notify
+        .iter()
+        .map(|(name, sink)| (format!("[notify.{name}]"), &sink.secret_file));
+    for (section, path) in tokens.chain(secrets) {
+        if let Err(why) = secret_file_is_private(path) {
+            let mut p = whole_file(file, "SN-0110", format!("credential of {section}: {why}"));
+            p.help = format!("chmod 600 {}", path.display());
             problems.push(p);
         }
     }

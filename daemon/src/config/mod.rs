@@ -4,6 +4,7 @@
 //! running daemon. All problems are reported at once, each with file, line and column.
 
 mod load;
+mod notify;
 mod problem;
 mod reader;
 
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use policies::machine::Event;
 use policies::model::{Edge, RemediationClass};
 
 pub(crate) use load::secret_file_is_private;
@@ -43,6 +45,8 @@ pub struct Config {
     pub sources: BTreeMap<String, Source>,
     /// Executors by name.
     pub executors: BTreeMap<String, Executor>,
+    /// Who is told what outside the console, by name.
+    pub notify: BTreeMap<String, Notify>,
 }
 
 /// The main listener.
@@ -93,6 +97,19 @@ pub struct Intake {
     pub heartbeats: Vec<String>,
     /// More new episodes than this in a minute are one storm.
     pub storm_threshold: usize,
+}
+
+/// A webhook on this box that is told what happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notify {
+    /// Address; loopback only, since there is no TLS.
+    pub address: SocketAddr,
+    /// Path and query.
+    pub path: String,
+    /// File with the key that signs each notification.
+    pub secret_file: PathBuf,
+    /// What it is told.
+    pub events: Vec<Event>,
 }
 
 /// One log file and whose it is.

@@ -56,6 +56,8 @@ metrics! {
     INCIDENTS_OPEN = "sentinel_incidents", Gauge, ["state"], "Incidents that are open.";
     /// Time of the phases.
     INCIDENT_SECONDS = "sentinel_incident_duration_seconds", Histogram, ["phase"], "Time an incident spent in each phase.";
+    /// Notifications.
+    NOTIFICATIONS = "sentinel_notifications_total", Counter, ["name", "result"], "Attempts to notify, by sink and what became of them.";
     /// Guardrail interventions.
     GUARDRAILS = "sentinel_guardrail_events_total", Counter, ["layer", "code"], "Interventions of guardrails and interlocks.";
     /// Drafts of the model.

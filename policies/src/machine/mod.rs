@@ -8,6 +8,7 @@
 mod collect;
 mod decide;
 mod explain;
+mod news;
 mod postmortem;
 mod record;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use crate::event::GuardrailEvent;
 use crate::interlocks::RecentAction;
 use crate::model::{Alert, EvidenceId, IncidentId, Millis, RemediationClass};
 
+pub use news::{Event, news};
 pub use postmortem::render as postmortem;
 pub use record::{
     ActionNote, Call, CallState, ClearanceNote, JobNote, ModelNote, Outcome, Phase, ProposalNote,

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{
-    ActionNote, CallState, Effect, Env, Input, JobNote, Machine, ModelReply, Outcome, Phase,
+    ActionNote, CallState, Effect, Env, Event, Input, JobNote, Machine, ModelReply, Outcome, Phase,
     SourceFact, Step, ToolReply, VerificationNote, Waits,
 };
 use crate::claim::{RawOutput, RedactKey, StoredEvidence};
@@ -471,4 +471,52 @@ fn seconds_of_a_stage_are_never_negative() {
     let (machine, _) = lab.start();
     let seconds = machine.record().seconds(Millis(0));
     assert!(seconds.values().all(|s| *s >= 0.0), "{seconds:?}");
+}
+
+#[test]
+fn a_decision_is_told_with_its_person_and_an_escalation_with_its_reason() {
+    let lab = Lab::new(NO_MODEL);
+    let (mut machine, _) = waiting(&lab);
+    let told = |before: Option<Phase>, machine: &Machine| -> Vec<(Event, String)> {
+        super::news(before, machine.record())
+    };
+    assert_eq!(
+        told(Some(Phase::Proposing), &machine),
+        [(
+            Event::ApprovalWaiting,
+            "restart of ledger waits for a person".to_owned()
+        )]
+    );
+    assert_eq!(told(Some(Phase::AwaitingApproval), &machine), []);
+    let denied = ActionNote {
+        decided_by: vec!["ben".to_owned()],
+        ..action("denied")
+    };
+    machine.handle(Input::Action(denied), &lab.env());
+    assert_eq!(
+        told(Some(Phase::AwaitingApproval), &machine),
+        [
+            (
+                Event::Decided,
+                "restart of ledger was denied by ben".to_owned()
+            ),
+            (
+                Event::Outcome,
+                "denied: cause resource_exhaustion (ledger), restart of ledger".to_owned()
+            )
+        ]
+    );
+
+    // Without an executor nothing can be proposed: it stays with the people, with an advice.
+    let mut lab = Lab::new(NO_MODEL);
+    lab.site.executors.clear();
+    let (mut machine, step) = lab.start();
+    lab.run(&mut machine, step, &mut Vec::new());
+    assert_eq!(machine.record().outcome, Some(Outcome::Escalated));
+    let (event, line) = told(Some(Phase::Explaining), &machine).remove(0);
+    assert_eq!(event, Event::Escalated);
+    assert!(
+        line.starts_with("escalated: cause resource_exhaustion (ledger)"),
+        "{line}"
+    );
 }

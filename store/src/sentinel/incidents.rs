@@ -3,6 +3,7 @@
 use policies::model::{Alert, IncidentId, Millis};
 use rusqlite::{OptionalExtension, Row, params};
 
+use super::notices::{self, Notice};
 use super::{Db, Error, from_json, to_json};
 
 /// The list's view of an incident.
@@ -68,6 +69,8 @@ pub struct NewState<'a> {
     pub leaves: &'a [(String, String)],
     /// Set when the step closes the incident.
     pub postmortem: Option<&'a Postmortem>,
+    /// Whom to tell what about the step.
+    pub notices: &'a [Notice],
 }
 
 /// A postmortem in both forms.
@@ -240,8 +243,8 @@ impl Db {
             .optional()?)
     }
 
-    /// Saves one step of an investigation: state, new evidence, leaves and postmortem in one
-    /// transaction. Closing erases the incident's redaction key.
+    /// Saves one step of an investigation: state, new evidence, leaves, notifications and
+    /// postmortem in one transaction. Closing erases the incident's redaction key.
     ///
     /// # Errors
     /// The database refused; nothing was stored.
@@ -283,6 +286,7 @@ impl Db {
             tx.prepare_cached("INSERT OR REPLACE INTO postmortem (incident, markdown, json, at) VALUES (?1, ?2, ?3, ?4)")?
                 .execute(params![id.as_str(), postmortem.markdown, postmortem.json, now.0])?;
         }
+        notices::insert(&tx, now, new.notices)?;
         tx.commit()?;
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! `sentinel.db`: incidents, their alerts and evidence, scraped samples and postmortems.
+//! `sentinel.db`: incidents, their alerts and evidence, scraped samples, postmortems and
+//! notifications.
 //!
 //! One connection, WAL, `synchronous=FULL`: what a caller was told is stored survives a power cut.
 //! What becomes of an alert is decided by `policies::intake`; this module holds the transaction
@@ -6,6 +7,7 @@
 
 mod incidents;
 mod intake;
+mod notices;
 mod samples;
 
 use std::path::Path;
@@ -15,6 +17,7 @@ use rusqlite::Connection;
 
 pub use incidents::{AlertRow, IncidentRow, LeafRow, NewState, Postmortem};
 pub use intake::{Taken, TakenIncident, Webhook};
+pub use notices::{DueNotice, Notice};
 pub use samples::Scrape;
 
 /// What can go wrong in `sentinel.db`.
@@ -43,7 +46,8 @@ pub enum Error {
 }
 
 /// Forward-only steps; the index of a step is the version that it starts from.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
 CREATE TABLE incident (
   id TEXT NOT NULL PRIMARY KEY,
   tenant TEXT NOT NULL,
@@ -116,7 +120,20 @@ CREATE TABLE outbox (
   kind TEXT NOT NULL,
   body TEXT NOT NULL
 ) STRICT;
-"];
+",
+    "
+CREATE TABLE notice (
+  sink TEXT NOT NULL,
+  id TEXT NOT NULL,
+  body TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  due INTEGER,
+  tries INTEGER NOT NULL,
+  PRIMARY KEY (sink, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX notice_due ON notice (sink, due);
+",
+];
 
 /// The database.
 #[derive(Debug)]

@@ -11,5 +11,6 @@
 mod degraded;
 mod intake;
 mod leak;
+mod notify;
 #[path = "../support/mod.rs"]
 mod support;

@@ -16,7 +16,12 @@ pub(crate) struct Wishes {
     pub(crate) log_lines: Vec<String>,
     /// `[model]`, whole.
     pub(crate) model: String,
+    /// Address of a webhook that is told what happens.
+    pub(crate) pager: Option<std::net::SocketAddr>,
 }
+
+/// Key that signs what the pager is told.
+pub(crate) const PAGER_KEY: &str = "pager-key-0a1b2c";
 
 /// The people who may approve.
 pub(crate) const PEOPLE: [&str; 3] = ["ann", "ben", "cleo"];
@@ -35,6 +40,7 @@ pub(crate) fn write(root: &Path, shop: &Shop, wishes: &Wishes) {
     let etc = root.join("site/etc");
     fs::create_dir_all(&etc).unwrap();
     secret(&root.join("token"), TOKEN.as_bytes());
+    secret(&root.join("pager-key"), PAGER_KEY.as_bytes());
     fs::write(etc.join("sentinel.toml"), config(root, shop, wishes)).unwrap();
     fs::write(etc.join("policy.toml"), policy()).unwrap();
     history(root, shop);
@@ -174,7 +180,7 @@ probe = {{ service = "front", metric = "http_requests_total", label = "code", ba
 settle = "300ms"
 verify_for = "20s"
 verify_hold = "1s"
-{model}"#,
+{model}{pager}"#,
         token = path("token"),
         log = path("front.log"),
         deploys = path("deploys.jsonl"),
@@ -184,6 +190,16 @@ verify_hold = "1s"
         runbooks = path("runbooks"),
         restart = path("restart"),
         model = wishes.model,
+        pager = wishes
+            .pager
+            .map(|address| pager(&path("pager-key"), address))
+            .unwrap_or_default(),
+    )
+}
+
+fn pager(key: &str, address: std::net::SocketAddr) -> String {
+    format!(
+        "\n[notify.pager]\nkind = \"webhook\"\nurl = \"http://{address}/hook\"\nsecret_file = \"{key}\"\n"
     )
 }
 
