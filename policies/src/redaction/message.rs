@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::options::Rules;
 use super::scan::{Hit, Hits, scan, slice};
 use super::token::Minter;
 use super::{Finding, Kind, Report, view};
@@ -13,10 +14,11 @@ pub(super) struct Done {
 }
 
 /// Redacts one message. `None` in the answer means that it stays as it is.
-pub(super) fn redact(text: &str, minter: &Minter, report: &mut Report) -> Done {
+pub(super) fn redact(text: &str, minter: &Minter, rules: &Rules, report: &mut Report) -> Done {
     let (clean, forged) = minter.defuse(text);
     report.forged = report.forged.saturating_add(u64::from(forged));
-    let spans = find(&clean, report);
+    let (spans, allowed) = find(&clean, rules, report);
+    report.allowed = report.allowed.saturating_add(allowed);
     if spans.is_empty() {
         let changed = matches!(clean, Cow::Owned(_));
         return Done {
@@ -27,7 +29,7 @@ pub(super) fn redact(text: &str, minter: &Minter, report: &mut Report) -> Done {
     let out = replace(&clean, &spans, minter, report.lines, &mut found);
     // The second scan is the post-condition: a find in the result means that the first scan cut a
     // value short, and then nothing of the message may leave.
-    if !find(&out, report).is_empty() {
+    if !find(&out, rules, report).0.is_empty() {
         report.drop_for("postcheck");
         return Done {
             text: Some(dropped(text, minter, "dropped:postcheck")),
@@ -55,15 +57,16 @@ struct Span {
     best: Hit,
 }
 
-/// All spans of a message in all views, united where they overlap, in order.
-fn find(text: &str, report: &mut Report) -> Vec<Span> {
+/// All spans of a message in all views, united where they overlap, in order, without those that
+/// the site allows, and the number of these.
+fn find(text: &str, rules: &Rules, report: &mut Report) -> (Vec<Span>, u64) {
     let masked = mask_tokens(text);
-    let mut hits = Hits::default();
+    let mut hits = Hits::new(rules);
     scan(&masked, &mut hits);
     report.work_units = report.work_units.saturating_add(text.len() as u64);
     view::scan_views(&masked, &mut hits, &mut report.work_units);
     if hits.all.is_empty() {
-        return Vec::new();
+        return (Vec::new(), 0);
     }
     hits.all.sort_by_key(|hit| (hit.start, hit.end));
     let mut spans: Vec<Span> = Vec::new();
@@ -86,7 +89,13 @@ fn find(text: &str, report: &mut Report) -> Vec<Span> {
     for span in &mut spans {
         widen_over_tokens(text, span);
     }
-    spans
+    let found = spans.len();
+    spans.retain(|span| {
+        let alone = (span.start, span.end) == (span.best.start, span.best.end);
+        !(alone && rules.allows(span.best.kind, slice(text, span.start, span.end)))
+    });
+    let allowed = found.saturating_sub(spans.len());
+    (spans, allowed as u64)
 }
 
 /// Blots out the inside of tokens of earlier passes, byte for byte, so that their kind is not read

@@ -8,20 +8,25 @@
 //!
 //! What this covers of the specification's framing: lines, and PEM and PuTTY blocks over lines,
 //! with or without a collector's prefix. Not covered: joining of values that a collector split
-//! over several lines, UTF-16 input, phone numbers, national ids and the rare-string detector.
+//! over several lines, UTF-16 input and the rare-string detector.
 
 mod auth;
+mod context;
 mod email;
 mod iban;
 mod jwt;
 mod keys;
 mod message;
+mod natid;
+mod options;
 mod pan;
+mod phone;
 mod privkey;
 mod scan;
 mod secret;
 mod ssn;
 mod stream;
+mod term;
 pub(crate) mod token;
 mod urlcred;
 mod view;
@@ -30,6 +35,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use options::{Allowed, Error, Options, Pack, Profile, Rules};
 pub use stream::Redactor;
 
 use crate::claim::RedactKey;
@@ -47,7 +53,10 @@ pub(crate) enum Kind {
     Pan(&'static str),
     Iban,
     Ssn,
+    Natid(&'static str),
     Email,
+    Phone,
+    Term,
 }
 
 impl Kind {
@@ -64,7 +73,10 @@ impl Kind {
             Self::Pan(_) => "pan",
             Self::Iban => "iban",
             Self::Ssn => "ssn",
+            Self::Natid(_) => "natid",
             Self::Email => "email",
+            Self::Phone => "phone",
+            Self::Term => "term",
         }
     }
 
@@ -74,6 +86,7 @@ impl Kind {
             Self::Email => "email",
             Self::Pan(_) => "pan",
             Self::Iban => "iban",
+            Self::Phone => "phone",
             Self::Privkey
             | Self::Key(_)
             | Self::Jwt
@@ -81,7 +94,9 @@ impl Kind {
             | Self::Cookie
             | Self::Urlcred
             | Self::Secret
-            | Self::Ssn => "opaque",
+            | Self::Ssn
+            | Self::Natid(_)
+            | Self::Term => "opaque",
         }
     }
 
@@ -89,6 +104,7 @@ impl Kind {
     fn hint(self) -> String {
         match self {
             Self::Pan(brand) => format!("brand={brand}"),
+            Self::Natid(pack) => format!("pack={pack}"),
             Self::Privkey
             | Self::Key(_)
             | Self::Jwt
@@ -98,16 +114,19 @@ impl Kind {
             | Self::Secret
             | Self::Iban
             | Self::Ssn
-            | Self::Email => String::new(),
+            | Self::Email
+            | Self::Phone
+            | Self::Term => String::new(),
         }
     }
 
     /// The spelling that the id is computed from.
     fn canonical(self, text: &str) -> String {
         match self {
-            Self::Email => text.to_lowercase(),
+            Self::Email | Self::Term => text.to_lowercase(),
+            Self::Phone => phone::canonical(text),
             Self::Pan(_) | Self::Ssn => text.chars().filter(char::is_ascii_digit).collect(),
-            Self::Iban => text
+            Self::Iban | Self::Natid(_) => text
                 .chars()
                 .filter(char::is_ascii_alphanumeric)
                 .map(|c| c.to_ascii_uppercase())
@@ -129,6 +148,8 @@ pub(crate) enum Anchor {
     ),
     /// Runs of ASCII digits. The scanner gets their start and end.
     Digits(fn(&str, usize, usize, &mut scan::Hits)),
+    /// A scanner that searches for itself.
+    Text(fn(&str, &mut scan::Hits)),
     /// One or two single bytes.
     Bytes(u8, u8, fn(&str, usize, &mut scan::Hits)),
 }
@@ -150,7 +171,10 @@ pub(crate) const ENTITIES: &[Entity] = &[
     pan::ENTITY,
     iban::ENTITY,
     ssn::ENTITY,
+    natid::ENTITY,
     email::ENTITY,
+    phone::ENTITY,
+    term::ENTITY,
 ];
 
 /// What a run of the redactor did, by kind.
@@ -170,6 +194,8 @@ pub struct Report {
     pub counts: BTreeMap<&'static str, u64>,
     /// Messages or runs dropped by reason.
     pub dropped: BTreeMap<&'static str, u64>,
+    /// Values that stayed because the site allows them.
+    pub allowed: u64,
     /// Brackets in the form of a token that were no token of this key.
     pub forged: u64,
     /// What was replaced where.

@@ -138,7 +138,7 @@ fn digits_of(text: &str, start: usize, end: usize) -> ([u8; 19], usize) {
     (digits, length)
 }
 
-fn luhn(digits: &[u8]) -> bool {
+pub(super) fn luhn(digits: &[u8]) -> bool {
     let sum: u32 = digits
         .iter()
         .rev()

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
+use super::options::Rules;
 use super::{Anchor, ENTITIES, Kind};
 
 /// A span that a validator accepted.
@@ -18,13 +19,21 @@ pub(crate) struct Hit {
     pub(crate) quote: bool,
 }
 
-/// Collects spans.
-#[derive(Debug, Default)]
-pub(crate) struct Hits {
+/// Collects spans under the settings of a site.
+#[derive(Debug)]
+pub(crate) struct Hits<'r> {
     pub(crate) all: Vec<Hit>,
+    pub(crate) rules: &'r Rules,
 }
 
-impl Hits {
+impl<'r> Hits<'r> {
+    pub(crate) const fn new(rules: &'r Rules) -> Self {
+        Self {
+            all: Vec::new(),
+            rules,
+        }
+    }
+
     pub(crate) fn add(&mut self, kind: Kind, start: usize, end: usize) {
         self.push(kind, start, end, false, false);
     }
@@ -91,6 +100,7 @@ pub(crate) fn scan(text: &str, hits: &mut Hits) {
     for entity in ENTITIES {
         match &entity.anchor {
             Anchor::Literals(..) => {}
+            Anchor::Text(scan) => scan(text, hits),
             Anchor::Digits(scan) => {
                 for &(start, end) in &runs {
                     scan(text, start, end, hits);

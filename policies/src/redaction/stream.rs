@@ -3,6 +3,9 @@
 //! Bytes are cut into lines and lines into messages; what cannot be decided yet is held back, so
 //! the output does not depend on where the input was cut.
 
+use std::sync::Arc;
+
+use super::options::Rules;
 use super::privkey::{Block, Next, opens};
 use super::token::Minter;
 use super::{Report, message};
@@ -29,6 +32,7 @@ const MAX_BLOCK_BYTES: usize = 64 * 1024;
 /// ```
 pub struct Redactor {
     minter: Minter,
+    rules: Arc<Rules>,
     report: Report,
     /// Bytes of a line that has not ended.
     tail: Vec<u8>,
@@ -41,11 +45,18 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Begins a stream.
+    /// Begins a stream with the shipped settings.
     #[must_use]
     pub fn new(key: &RedactKey) -> Self {
+        Self::with_rules(key, Arc::default())
+    }
+
+    /// Begins a stream with the settings of a site.
+    #[must_use]
+    pub fn with_rules(key: &RedactKey, rules: Arc<Rules>) -> Self {
         Self {
             minter: Minter::new(key),
+            rules,
             report: Report::default(),
             tail: Vec::new(),
             overlong: false,
@@ -230,7 +241,7 @@ impl Redactor {
     }
 
     fn message(&mut self, text: &str, lines: usize, out: &mut String) {
-        let done = message::redact(text, &self.minter, &mut self.report);
+        let done = message::redact(text, &self.minter, &self.rules, &mut self.report);
         out.push_str(done.text.as_deref().unwrap_or(text));
         self.report.messages = self.report.messages.saturating_add(1);
         self.report.lines = self.report.lines.saturating_add(lines as u64);

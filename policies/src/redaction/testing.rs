@@ -1,6 +1,8 @@
 //! Values for tests, built at run time: nothing that looks real is in the repository.
 
-use super::redact;
+use std::sync::Arc;
+
+use super::{Redactor, Report, Rules, redact};
 use crate::claim::RedactKey;
 
 pub(crate) fn key() -> RedactKey {
@@ -10,7 +12,20 @@ pub(crate) fn key() -> RedactKey {
 /// `value` must be replaced by a token of `kind`, and nothing else may change.
 #[track_caller]
 pub(crate) fn assert_found(text: &str, value: &str, kind: &str) {
-    let (out, report) = redact(text, &key());
+    assert_found_with(&Rules::default(), text, value, kind);
+}
+
+/// Redacts a whole text under the settings of a site.
+pub(crate) fn redact_with(rules: &Rules, text: &str) -> (String, Report) {
+    let mut redactor = Redactor::with_rules(&key(), Arc::new(rules.clone()));
+    let out = redactor.text(text);
+    (out, redactor.into_report())
+}
+
+/// The same under the settings of a site.
+#[track_caller]
+pub(crate) fn assert_found_with(rules: &Rules, text: &str, value: &str, kind: &str) {
+    let (out, report) = redact_with(rules, text);
     assert_eq!(
         report.counts.get(kind),
         Some(&1),
@@ -21,7 +36,7 @@ pub(crate) fn assert_found(text: &str, value: &str, kind: &str) {
     assert!(report.dropped.is_empty(), "{text} -> {out}");
     let token = &report.findings[0].token;
     assert_eq!(out, text.replace(value, token), "{text}");
-    let (again, second) = redact(&out, &key());
+    let (again, second) = redact_with(rules, &out);
     assert_eq!(again, out);
     assert!(second.is_clean(), "{out}: {second:?}");
 }
@@ -30,6 +45,13 @@ pub(crate) fn assert_found(text: &str, value: &str, kind: &str) {
 #[track_caller]
 pub(crate) fn assert_survives(text: &str) {
     let (out, report) = redact(text, &key());
+    assert_eq!(out, text, "{:?}", report.counts);
+}
+
+/// Nothing may change under the settings of a site.
+#[track_caller]
+pub(crate) fn assert_survives_with(rules: &Rules, text: &str) {
+    let (out, report) = redact_with(rules, text);
     assert_eq!(out, text, "{:?}", report.counts);
 }
 

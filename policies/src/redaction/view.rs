@@ -28,7 +28,7 @@ fn nested(text: &str, hits: &mut Hits, work: &mut u64, depth: u8) {
     for decode in [percent, backslash, folded] {
         if let Some(view) = decode(text) {
             *work = work.saturating_add(view.text.len() as u64);
-            let mut inner = Hits::default();
+            let mut inner = Hits::new(hits.rules);
             scan(&view.text, &mut inner);
             nested(&view.text, &mut inner, work, depth + 1);
             for hit in inner.all {
@@ -205,7 +205,7 @@ fn to_ascii(c: char) -> char {
 fn runs(text: &str, hits: &mut Hits, work: &mut u64, depth: u8) {
     for (start, end, decoded) in decoded_runs(text) {
         *work = work.saturating_add(decoded.len() as u64);
-        let mut inner = Hits::default();
+        let mut inner = Hits::new(hits.rules);
         scan(&decoded, &mut inner);
         nested(&decoded, &mut inner, work, depth + 1);
         if let Some(kind) = inner.all.iter().map(|hit| hit.kind).min() {
