@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use policies::claim::{Boundary, OwnText, Prompt, PromptBuilder};
+use policies::claim::{Boundary, OwnText, Prompt, PromptBuilder, RedactKey, Sight};
 use sentinel_inference::{
     Cancel, Code, CompletionRequest, Engine, EngineEvent, EngineOptions, EngineState, Finish,
     Limits, Provider, prompts,
@@ -78,7 +78,8 @@ fn prompt(words: i64) -> Prompt {
             .say(": checkout answered 500 after the deploy of version 2\n");
     }
     let facts = facts.say("H1: bad deploy of checkout. H2: payments is slow.\n");
-    PromptBuilder::new(Boundary::from_random([7; 10]))
+    let sight = Sight::new(&[], None, &[], &RedactKey::from_bytes([7; 32]));
+    PromptBuilder::new(Boundary::from_random([7; 10]), sight)
         .system(prompts::RCA_SYSTEM)
         .trusted(facts)
         .trusted(OwnText::new().say(prompts::RCA_QUESTION))

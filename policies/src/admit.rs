@@ -128,11 +128,11 @@ fn build(
     key: &RedactKey,
 ) -> Admitted {
     let mut gate = Gate::new(key);
+    let contested = gate.contested_or_clean(&mut payload, before.as_ref());
     gate.typed(&mut meta.args);
     if let Some(partial) = &mut meta.partial {
         gate.typed(partial);
     }
-    gate.payload(&mut payload);
     let bytes_kept = text_bytes(&payload);
     let code = if before.is_some() {
         "redact.recheck"
@@ -146,6 +146,7 @@ fn build(
         *slot = slot.saturating_add(count);
     }
     stats.removed = stats.removed.saturating_add(done.removed);
+    stats.contested = contested;
     stats.bytes_read = bytes_read;
     stats.bytes_kept = bytes_kept;
     Admitted {
@@ -168,6 +169,9 @@ struct Gate<'a> {
     cut: usize,
     seen: usize,
     count: u32,
+    /// Only control tokens are removed.
+    quiet: bool,
+    contested: bool,
 }
 
 struct Done {
@@ -185,6 +189,8 @@ impl<'a> Gate<'a> {
             cut: 0,
             seen: 0,
             count: 0,
+            quiet: false,
+            contested: false,
         }
     }
 
@@ -207,6 +213,7 @@ impl<'a> Gate<'a> {
         if text.len() > MAX_TEXT {
             return crate::redaction::token::placeholder(self.key, "dropped:budget");
         }
+        let mode = if self.quiet { Mode::Control } else { mode };
         let Some(clean) = injection::clean(&text, mode, self.key, self.count) else {
             return text;
         };
@@ -239,6 +246,26 @@ impl<'a> Gate<'a> {
             self.typed(&mut name);
             labels.insert(name, value);
         }
+    }
+
+    /// Filters a payload. When more than a fifth of its bytes would go, nothing but control tokens
+    /// is removed and the output is contested: its slots are abstracted when a model sees them
+    /// (guardrails 7.8 b). What was contested once stays so.
+    fn contested_or_clean(&mut self, payload: &mut Payload, before: Option<&AdmitStats>) -> bool {
+        let was = before.is_some_and(|stats| stats.contested);
+        let raw = payload.clone();
+        self.quiet = was;
+        self.payload(payload);
+        if was || self.cut.saturating_mul(5) <= self.seen {
+            return was;
+        }
+        // The first pass is forgotten: every finding is counted once, by the pass that stands.
+        *self = Self::new(self.key);
+        self.quiet = true;
+        *payload = raw;
+        self.payload(payload);
+        self.contested = true;
+        true
     }
 
     fn payload(&mut self, payload: &mut Payload) {
@@ -395,7 +422,7 @@ impl<'a> Gate<'a> {
             };
             tally.add(Layer::Inject, code, class, *count);
         }
-        if self.cut.saturating_mul(5) > self.seen {
+        if self.contested {
             tally.add(Layer::Inject, "inject.contested", "share", 1);
         }
         Done {

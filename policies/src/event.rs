@@ -60,7 +60,7 @@ pub struct GuardrailEvent {
 }
 
 /// Gathers events, one per (layer, code, rule), in a stable order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     counts: std::collections::BTreeMap<(Layer, &'static str, String), u32>,
 }

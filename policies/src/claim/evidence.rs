@@ -3,7 +3,7 @@
 //! It has no public constructor; `crate::admit` is the only place that builds one. What is stored
 //! is [`StoredEvidence`], which becomes evidence again only by being checked again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,10 @@ pub struct AdmitStats {
     pub redactions: BTreeMap<String, u32>,
     /// Instructions removed.
     pub removed: u32,
+    /// So much of it read like instructions that nothing was removed: its slots are abstracted
+    /// instead, and it supports no action (guardrails 7.8 b).
+    #[serde(default)]
+    pub contested: bool,
 }
 
 /// Where a value comes from (guardrails 8.1), most trustworthy first.
@@ -101,6 +105,21 @@ pub enum LineOf {
     Section(usize),
 }
 
+/// What a citable line is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineRole {
+    /// Names, numbers, records, code.
+    Machine,
+    /// A log line by index.
+    Log(usize),
+    /// Free text of an alert or an event.
+    Told,
+    /// A label; its value begins at this byte.
+    Label(usize),
+    /// A document of people.
+    Prose,
+}
+
 /// A tool answer that may be reasoned about.
 ///
 /// ```compile_fail
@@ -113,6 +132,7 @@ pub struct Evidence {
     payload: Payload,
     stats: AdmitStats,
     lines: Vec<String>,
+    roles: Vec<LineRole>,
     index: BTreeMap<LineOf, u32>,
 }
 
@@ -143,19 +163,24 @@ impl StoredEvidence {
     /// The citable text lines, to be shown; the numbers are those of [`Evidence::lines`].
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        render(&self.payload).0
+        render(&self.payload).lines
     }
 }
 
 impl Evidence {
     pub(crate) fn from_parts(parts: Parts) -> Self {
-        let (lines, index) = render(&parts.payload);
+        let Page {
+            lines,
+            roles,
+            index,
+        } = render(&parts.payload);
         Self {
             id: parts.id,
             meta: parts.meta,
             payload: parts.payload,
             stats: parts.stats,
             lines,
+            roles,
             index,
         }
     }
@@ -197,20 +222,27 @@ impl Evidence {
         self.lines.get(at).map(String::as_str)
     }
 
+    /// What line `number` is made of.
+    pub(crate) fn role(&self, number: u32) -> Option<LineRole> {
+        let at = usize::try_from(number).ok()?.checked_sub(1)?;
+        self.roles.get(at).copied()
+    }
+
     /// The number of the first line that shows `item`.
     #[must_use]
     pub fn line_of(&self, item: LineOf) -> Option<u32> {
         self.index.get(&item).copied()
     }
 
-    /// The best provenance of all places where `value` occurs as a whole word; `None` when it
-    /// does not occur.
+    /// The best provenance of all places where each value occurs as a whole word; values that do
+    /// not occur are left out. `onset` divides known kinds of log lines from new ones.
     #[must_use]
-    pub fn provenance_of(&self, value: &str) -> Option<Provenance> {
-        if value.is_empty() {
-            return None;
-        }
-        crate::provenance::of(&self.payload, value)
+    pub fn provenances(
+        &self,
+        values: &BTreeSet<String>,
+        onset: Option<Millis>,
+    ) -> BTreeMap<String, Provenance> {
+        crate::provenance::of(&self.payload, values, onset)
     }
 
     /// This evidence under the number of an earlier answer of the same source, for judging a
@@ -237,6 +269,7 @@ impl Evidence {
 #[derive(Default)]
 struct Page {
     lines: Vec<String>,
+    roles: Vec<LineRole>,
     index: BTreeMap<LineOf, u32>,
 }
 
@@ -247,7 +280,8 @@ impl Page {
     }
 
     /// Adds one line; line ends inside it become spaces, so that numbers stay right.
-    fn line(&mut self, text: String) {
+    fn line(&mut self, role: LineRole, text: String) {
+        self.roles.push(role);
         if text.contains(['\n', '\r']) {
             self.lines.push(text.replace(['\n', '\r'], " "));
         } else {
@@ -255,28 +289,29 @@ impl Page {
         }
     }
 
-    fn item(&mut self, item: LineOf, text: String) {
+    fn item(&mut self, item: LineOf, role: LineRole, text: String) {
         self.mark(item);
-        self.line(text);
+        self.line(role, text);
     }
 }
 
-fn render(payload: &Payload) -> (Vec<String>, BTreeMap<LineOf, u32>) {
+fn render(payload: &Payload) -> Page {
     let mut page = Page::default();
     match payload {
         Payload::Alerts { alerts } => {
             for (i, alert) in alerts.iter().enumerate() {
-                page.item(LineOf::Alert(i), alert_line(alert));
+                page.item(LineOf::Alert(i), LineRole::Machine, alert_line(alert));
                 for (name, text) in [
                     ("summary", &alert.summary),
                     ("description", &alert.description),
                 ] {
                     if !text.is_empty() {
-                        page.line(format!("{name}: {text}"));
+                        page.line(LineRole::Told, format!("{name}: {text}"));
                     }
                 }
                 for (key, value) in alert.labels.iter().chain(&alert.annotations) {
-                    page.line(format!("{key}: {value}"));
+                    let value_at = key.len().saturating_add(2);
+                    page.line(LineRole::Label(value_at), format!("{key}: {value}"));
                 }
             }
         }
@@ -284,13 +319,18 @@ fn render(payload: &Payload) -> (Vec<String>, BTreeMap<LineOf, u32>) {
             for (i, line) in lines.iter().enumerate() {
                 page.item(
                     LineOf::Log(i),
+                    LineRole::Log(i),
                     log_line(sources.get(line.source), &line.text),
                 );
             }
         }
         Payload::Metrics { step_ms, series } => {
             for (i, one) in series.iter().enumerate() {
-                page.item(LineOf::Series(i), series_line(one, *step_ms));
+                page.item(
+                    LineOf::Series(i),
+                    LineRole::Machine,
+                    series_line(one, *step_ms),
+                );
             }
         }
         Payload::Deploys { history } => render_deploys(&mut page, history),
@@ -300,13 +340,14 @@ fn render(payload: &Payload) -> (Vec<String>, BTreeMap<LineOf, u32>) {
                     "{} {}/{} {} state={} {}",
                     e.at, e.service, e.instance, e.event, e.state, e.detail
                 );
-                page.item(LineOf::Unit(i), text.trim_end().to_owned());
+                page.item(LineOf::Unit(i), LineRole::Told, text.trim_end().to_owned());
             }
         }
         Payload::Topology { edges } => {
             for (i, edge) in edges.iter().enumerate() {
                 page.item(
                     LineOf::Edge(i),
+                    LineRole::Machine,
                     format!("{} calls {}", edge.caller, edge.callee),
                 );
             }
@@ -315,15 +356,16 @@ fn render(payload: &Payload) -> (Vec<String>, BTreeMap<LineOf, u32>) {
             for (i, s) in sections.iter().enumerate() {
                 page.item(
                     LineOf::Section(i),
+                    LineRole::Prose,
                     format!("{}:{} {}", s.document, s.line, s.heading),
                 );
                 for line in s.text.lines() {
-                    page.line(line.to_owned());
+                    page.line(LineRole::Prose, line.to_owned());
                 }
             }
         }
     }
-    (page.lines, page.index)
+    page
 }
 
 fn alert_line(alert: &crate::model::Alert) -> String {
@@ -390,6 +432,7 @@ fn render_deploys(page: &mut Page, history: &crate::model::DeployHistory) {
         };
         page.item(
             LineOf::Deploy(d),
+            LineRole::Prose,
             format!(
                 "{} deploy {} {} {} -> {} {status}: {}",
                 deploy.started_at,
@@ -404,16 +447,17 @@ fn render_deploys(page: &mut Page, history: &crate::model::DeployHistory) {
             for (h, hunk) in file.hunks.iter().enumerate() {
                 page.item(
                     LineOf::Hunk(d, f, h),
+                    LineRole::Machine,
                     format!("{} {}", file.path, hunk.header),
                 );
                 for line in &hunk.lines {
-                    page.line(line.clone());
+                    page.line(LineRole::Machine, line.clone());
                 }
             }
         }
     }
     for (service, version) in &history.in_force {
-        page.line(format!("in force: {service} {version}"));
+        page.line(LineRole::Machine, format!("in force: {service} {version}"));
     }
 }
 

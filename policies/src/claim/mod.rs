@@ -20,7 +20,9 @@ pub use proposal::{Proposal, ProposalDocument};
 pub use raw::{RawOutput, RedactKey};
 pub use rca::Rca;
 
-pub(crate) use evidence::Parts;
+pub use crate::injection::Sight;
+
+pub(crate) use evidence::{LineRole, Parts};
 pub(crate) use proposal::ProposalParts;
 
 /// Something that was not let through. A value, not an error: `?` must not swallow it.

@@ -303,3 +303,10 @@ pub(super) const LEAD: &[&str] = &[
     "please", "must", "should", "always", "now", "then", "just", "only", "simply", "to", "and",
     "bitte", "veuillez", "favor",
 ];
+
+/// True for a verb that orders, sets aside, tells or answers: it is never shown of a text slot.
+pub(super) fn is_action(word: &str) -> bool {
+    [OVERRIDE, ORDERS, TELL, SEND, ANSWER, APPROVED, URGE]
+        .iter()
+        .any(|list| list.contains(&word))
+}

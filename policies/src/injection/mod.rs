@@ -6,11 +6,19 @@
 //! of the line stay. Judged are the text as it is, without invisible and look-alike characters,
 //! with spaced-out words joined, and what base64 and hexadecimal runs decode to.
 //!
-//! Not covered: mining of templates, abstraction of whole slots, attacks split over outputs.
+//! [`Sight`] is the second half: it abstracts the slots of what a model sees, by the templates of
+//! each source, and [`joined`] reads the segments of one prompt as one text.
 
+pub(crate) mod joined;
 mod lexicon;
 mod rules;
+pub(crate) mod sight;
+pub(crate) mod slots;
 mod split;
+pub(crate) mod template;
+mod terms;
+
+pub use sight::Sight;
 
 use crate::claim::RedactKey;
 use crate::redaction::token::Minter;
@@ -28,6 +36,8 @@ pub(crate) enum Mode {
     Prose,
     /// Names, metadata, code and diffs.
     Typed,
+    /// Control tokens only: an output that is contested, a text of this program.
+    Control,
 }
 
 /// A filtered text.
@@ -43,7 +53,8 @@ pub(crate) struct Clean {
 /// Filters `text`; `None` when nothing has to go. Removals are numbered on from `count`.
 pub(crate) fn clean(text: &str, mode: Mode, key: &RedactKey, count: u32) -> Option<Clean> {
     let mut cuts = control(text);
-    if rules::worth_judging(text) {
+    let judged = mode != Mode::Control;
+    if judged && rules::worth_judging(text) {
         for unit in split::units(text, mode) {
             let sentence = text.get(unit.0..unit.1).unwrap_or("");
             if let Some(class) = rules::judge(sentence, mode) {
@@ -51,7 +62,9 @@ pub(crate) fn clean(text: &str, mode: Mode, key: &RedactKey, count: u32) -> Opti
             }
         }
     }
-    cuts.extend(rules::encoded(text, mode));
+    if judged {
+        cuts.extend(rules::encoded(text, mode));
+    }
     if cuts.is_empty() {
         return None;
     }

@@ -141,6 +141,33 @@ pub(super) fn judge(sentence: &str, mode: Mode) -> Option<&'static str> {
     first_rule(&Words::new(&joined), mode)
 }
 
+/// Judges words of several segments put together: only rules that name two features.
+pub(super) fn judge_split(sentence: &str, mode: Mode) -> Option<&'static str> {
+    let folded = fold(sentence);
+    first_rule(&Words::new(&folded), mode)
+}
+
+/// True when a sentence of `line` trips a rule.
+pub(super) fn judge_line(line: &str, mode: Mode) -> bool {
+    split::units(line, mode)
+        .into_iter()
+        .any(|(start, end)| judge(line.get(start..end).unwrap_or(""), mode).is_some())
+}
+
+/// One feature of I4, I5 or I8 alone: nothing to remove, but worth counting (guardrails 7.7).
+pub(super) fn is_weak(line: &str) -> bool {
+    if !worth_judging(line) {
+        return false;
+    }
+    let folded = fold(line);
+    let words = Words::new(&folded);
+    let claim = words.has(lex::APPROVED);
+    let order = words.has(lex::ORDERS) && (words.has(lex::URGE) || words.addressed());
+    let verdict =
+        words.has_pair(lex::VERDICT_PAIRS) || (words.has(lex::VERDICT) && words.has(lex::ANSWER));
+    (claim && words.has(lex::ORDERS)) || order || verdict
+}
+
 /// Runs of base64 or hexadecimal digits whose content trips a rule.
 pub(super) fn encoded(text: &str, mode: Mode) -> Vec<(usize, usize, &'static str)> {
     let mut cuts = Vec::new();
@@ -316,7 +343,7 @@ fn first_rule(words: &Words<'_>, mode: Mode) -> Option<&'static str> {
     }
     let orders_allowed = match mode {
         Mode::Telemetry => false,
-        Mode::Prose | Mode::Typed => true,
+        Mode::Prose | Mode::Typed | Mode::Control => true,
     };
     let always: [(&'static str, Rule); 7] = [
         ("I1", role_marker),

@@ -35,7 +35,7 @@ pub(super) fn units(text: &str, mode: Mode) -> Vec<(usize, usize)> {
         let body = line.trim_end_matches(['\n', '\r']);
         let skip = match mode {
             Mode::Telemetry => prefix_len(body),
-            Mode::Prose | Mode::Typed => 0,
+            Mode::Prose | Mode::Typed | Mode::Control => 0,
         };
         line_units(text, at + skip, at + body.len(), &mut found);
         at += line.len();
@@ -44,7 +44,7 @@ pub(super) fn units(text: &str, mode: Mode) -> Vec<(usize, usize)> {
 }
 
 /// Length of time stamp, level, instance and the like at the start of a log line.
-fn prefix_len(line: &str) -> usize {
+pub(super) fn prefix_len(line: &str) -> usize {
     let mut length = 0;
     for word in line.split_inclusive(' ').take(8) {
         let bare = word

@@ -71,7 +71,8 @@ pub(super) struct PieceFact {
     pub(super) to: Millis,
     /// The source or the tool left something out.
     pub(super) partial: bool,
-    /// The redactor had to drop so much that what is left may mislead (guard rails 2.5.2).
+    /// The redactor had to drop so much that what is left may mislead (guard rails 2.5.2), or so
+    /// much of it read like instructions that it is contested (7.8 b).
     pub(super) degraded: bool,
 }
 
@@ -131,7 +132,7 @@ fn piece(evidence: &Evidence) -> (EvidenceId, PieceFact) {
         from: meta.window.from,
         to: meta.window.to,
         partial: meta.partial.is_some(),
-        degraded: is_degraded(evidence),
+        degraded: is_degraded(evidence) || evidence.stats().contested,
     };
     (evidence.id(), fact)
 }
@@ -203,13 +204,14 @@ fn tainted(case: &Case<'_>, diagnosis: &Diagnosis) -> BTreeSet<String> {
             }
         }
     }
-    values.retain(|value| {
-        let best = case
-            .evidence
-            .iter()
-            .filter_map(|e| e.provenance_of(value))
-            .min();
-        best.is_some_and(Provenance::is_tainted)
-    });
+    let onset = diagnosis.onset.as_ref().map(|o| o.at);
+    let mut best: BTreeMap<String, Provenance> = BTreeMap::new();
+    for evidence in case.evidence {
+        for (value, found) in evidence.provenances(&values, onset) {
+            let slot = best.entry(value).or_insert(found);
+            *slot = (*slot).min(found);
+        }
+    }
+    values.retain(|value| best.get(value).is_some_and(|p| p.is_tainted()));
     values
 }

@@ -6,7 +6,7 @@ use sha2::Sha256;
 
 use super::{Effect, Env, Machine, ModelNote, ModelReply, Phase, Step};
 use crate::claim::{
-    Boundary, Draft, DraftSchema, OwnText, Prompt, PromptBuilder, Rca, RedactKey, Refused,
+    Boundary, Draft, DraftSchema, OwnText, Prompt, PromptBuilder, Rca, RedactKey, Refused, Sight,
 };
 use crate::diagnosis::{Cite, Diagnosis};
 use crate::event::{GuardrailEvent, Layer};
@@ -39,11 +39,14 @@ impl Machine {
         }
         let schema = draft_schema(&diagnosis);
         match self.prompt(&diagnosis, &schema, env) {
-            Ok(prompt) => step.effects.push(Effect::AskModel {
-                prompt,
-                schema: Draft::json_schema(&schema),
-                max_tokens: MAX_TOKENS,
-            }),
+            Ok(prompt) => {
+                step.events.extend(prompt.events().iter().cloned());
+                step.effects.push(Effect::AskModel {
+                    prompt,
+                    schema: Draft::json_schema(&schema),
+                    max_tokens: MAX_TOKENS,
+                });
+            }
             Err(refused) => {
                 step.events.push(event(&refused));
                 self.without_model(refused.code, env, step);
@@ -72,9 +75,15 @@ impl Machine {
         schema: &DraftSchema,
         env: &Env<'_>,
     ) -> Result<Prompt, Refused> {
+        let onset = diagnosis.onset.as_ref().map(|o| o.at);
+        let sight = Sight::new(&self.evidence, onset, env.inventory, env.key);
         let mut facts = OwnText::new().say("Facts found by the analysis:\n");
         for fact in diagnosis.facts.iter().take(MAX_FACTS) {
-            facts = facts.say("- ").admit(&fact.text, env.key).say("\n");
+            let id = fact.cites.first().map_or(EvidenceId(0), |c| c.evidence);
+            facts = facts
+                .say("- ")
+                .quoting(&fact.text, &sight, id, env.key)
+                .say("\n");
         }
         facts = facts.say("Hypotheses:\n");
         let offered = diagnosis
@@ -90,10 +99,10 @@ impl Machine {
                 .say(" of ")
                 .admit(&hypothesis.service, env.key)
                 .say(": ")
-                .admit(&hypothesis.explanation, env.key)
+                .quoting(&hypothesis.explanation, &sight, EvidenceId(0), env.key)
                 .say("\n");
         }
-        let mut builder = PromptBuilder::new(boundary(env.key))
+        let mut builder = PromptBuilder::new(boundary(env.key), sight)
             .system(env.system_prompt)
             .trusted(facts);
         let mut left = MAX_EVIDENCE_CHARS;

@@ -25,6 +25,12 @@ pub(crate) struct Minter {
     mac: Hmac<Sha256>,
 }
 
+impl std::fmt::Debug for Minter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Minter(secret)")
+    }
+}
+
 impl Minter {
     pub(crate) fn new(key: &RedactKey) -> Self {
         // The key of an HMAC is padded with zeros to the block, so this cannot fail.
