@@ -5,7 +5,7 @@
 
 use policies::intake::parse_alertmanager;
 use policies::model::{IncidentId, Millis};
-use sentinel_store::sentinel::{Db, Taken, Webhook};
+use sentinel_store::sentinel::{Db, NewState, Taken, Webhook};
 
 const NOW: Millis = Millis(1_780_000_000_000);
 
@@ -51,6 +51,21 @@ impl Site {
             )
             .unwrap()
     }
+
+    fn close(&self, id: &IncidentId, now: Millis) {
+        let end = NewState {
+            phase: "closed",
+            outcome: Some("escalated"),
+            cause_class: None,
+            action_id: None,
+            state: "{}",
+            evidence: &[],
+            leaves: &[],
+            notices: &[],
+            postmortem: None,
+        };
+        self.db.save_state(id, now, &end).unwrap();
+    }
 }
 
 fn firing(name: &str, service: &str, fingerprint: &str) -> String {
@@ -58,6 +73,11 @@ fn firing(name: &str, service: &str, fingerprint: &str) -> String {
         r#"{{"status":"firing","labels":{{"alertname":"{name}","service":"{service}"}},"startsAt":"2026-05-28T20:26:00Z","fingerprint":"{fingerprint}"}}"#
     )
 }
+
+const RESOLVED: &str = r#"{"alerts":[{"status":"resolved","labels":{"alertname":"Slow","service":"shop"},
+    "startsAt":"2026-05-28T20:26:00Z","endsAt":"2026-05-28T20:27:00Z","fingerprint":"1"}]}"#;
+const AGAIN: &str = r#"{"alerts":[{"status":"firing","labels":{"alertname":"Slow","service":"shop"},
+    "startsAt":"2026-05-28T20:28:00Z","fingerprint":"1"}]}"#;
 
 #[test]
 fn a_fingerprint_twice_is_one_alert_and_a_watchdog_opens_nothing() {
@@ -137,13 +157,41 @@ fn a_resolve_closes_the_episode_and_a_quick_refire_reopens_it() {
         &format!(r#"{{"alerts":[{}]}}"#, firing("Slow", "shop", "1")),
         NOW,
     );
-    let resolved = r#"{"alerts":[{"status":"resolved","labels":{"alertname":"Slow","service":"shop"},
-        "startsAt":"2026-05-28T20:26:00Z","endsAt":"2026-05-28T20:27:00Z","fingerprint":"1"}]}"#;
-    let taken = site.take(resolved, NOW.plus(20_000));
+    let taken = site.take(RESOLVED, NOW.plus(20_000));
     assert_eq!(taken.fates.get("resolved"), Some(&1));
-    let again = r#"{"alerts":[{"status":"firing","labels":{"alertname":"Slow","service":"shop"},
-        "startsAt":"2026-05-28T20:28:00Z","fingerprint":"1"}]}"#;
-    let taken = site.take(again, NOW.plus(80_000));
+    let taken = site.take(AGAIN, NOW.plus(80_000));
     assert_eq!(taken.fates.get("reopened"), Some(&1));
     assert_eq!(site.db.incident_list(10, None).unwrap().len(), 1);
+}
+
+#[test]
+fn a_quick_refire_after_its_incident_closed_opens_another() {
+    let mut site = Site::new();
+    let body = format!(r#"{{"alerts":[{}]}}"#, firing("Slow", "shop", "1"));
+    let first = site.take(&body, NOW).incidents[0].id.clone();
+    site.close(&first, NOW.plus(10_000));
+    let late = site.take(RESOLVED, NOW.plus(20_000));
+    assert_eq!(late.fates.get("resolved"), Some(&1));
+    assert!(site.db.open_incidents().unwrap().is_empty());
+    let taken = site.take(AGAIN, NOW.plus(80_000));
+    assert_eq!(taken.fates.get("opened"), Some(&1));
+    assert_eq!(
+        site.db.open_incidents().unwrap(),
+        [taken.incidents[0].id.clone()]
+    );
+    assert_ne!(taken.incidents[0].id, first);
+}
+
+#[test]
+fn a_quick_refire_after_its_incident_closed_joins_an_open_one() {
+    let mut site = Site::new();
+    let body = format!(r#"{{"alerts":[{}]}}"#, firing("Slow", "shop", "1"));
+    let first = site.take(&body, NOW).incidents[0].id.clone();
+    site.close(&first, NOW.plus(10_000));
+    site.take(RESOLVED, NOW.plus(20_000));
+    let body = format!(r#"{{"alerts":[{}]}}"#, firing("Errors", "shop", "2"));
+    let second = site.take(&body, NOW.plus(30_000)).incidents[0].id.clone();
+    let taken = site.take(AGAIN, NOW.plus(80_000));
+    assert_eq!(taken.fates.get("grouped"), Some(&1));
+    assert_eq!(taken.incidents[0].id, second);
 }

@@ -108,8 +108,17 @@ impl Conductor {
         Ok(())
     }
 
-    /// Takes up an incident, or tells its task that its alerts changed.
+    /// Takes up an incident, or tells its task that its alerts changed. A closed one is left alone:
+    /// a late resolve belongs to its record and starts nothing.
     pub fn touch(&self, id: &IncidentId) {
+        match self.shared.parts.db.incident(id) {
+            Ok(Some(row)) if row.closed_at.is_none() => {}
+            Ok(_) => return,
+            Err(e) => {
+                tracing::error!(incident.id = %id, error = &e as &dyn std::error::Error, "the incident cannot be taken up");
+                return;
+            }
+        }
         let mut actors = self.actors();
         if let Some(sender) = actors.get(id)
             && let Ok(rows) = self.shared.parts.db.alerts(id)

@@ -12,6 +12,8 @@ pub struct Episode {
     pub open: bool,
     /// End of the last firing; `None` while open.
     pub ended_at: Option<Millis>,
+    /// True while its incident is open. Nobody looks at a closed one again.
+    pub incident_open: bool,
 }
 
 /// What is known when an alert comes in.
@@ -38,7 +40,7 @@ pub enum Fate {
     ResolvedUnknown,
     /// Older than the recorded end: an out-of-order delivery, ignored and counted.
     Stale,
-    /// Fires again soon after its end: the episode reopens in its incident.
+    /// Fires again soon after its end, its incident still open: the episode reopens there.
     Reopens,
     /// A new episode that joins an open incident.
     Joins,
@@ -73,23 +75,20 @@ pub fn judge(alert: &Alert, known: Known<'_>) -> Fate {
         (AlertStatus::Resolved, Some(e)) if e.open => Fate::Resolves,
         (AlertStatus::Resolved, Some(_) | None) => Fate::ResolvedUnknown,
         (AlertStatus::Firing, Some(e)) if e.open => Fate::Duplicate,
-        (
-            AlertStatus::Firing,
-            Some(Episode {
-                ended_at: Some(end),
-                ..
-            }),
-        ) if alert.starts_at <= *end => Fate::Stale,
-        (
-            AlertStatus::Firing,
-            Some(Episode {
-                ended_at: Some(end),
-                ..
-            }),
-        ) if alert.received_at.since(*end) <= FLAP_WINDOW_MS => Fate::Reopens,
+        (AlertStatus::Firing, Some(e)) if e.ended_at.is_some_and(|end| alert.starts_at <= end) => {
+            Fate::Stale
+        }
+        (AlertStatus::Firing, Some(e)) if e.incident_open && flaps(alert, e) => Fate::Reopens,
         (AlertStatus::Firing, Some(_) | None) if known.joins => Fate::Joins,
         (AlertStatus::Firing, Some(_) | None) => Fate::Opens,
     }
+}
+
+/// True when `alert` comes within the flap window after the end of `episode`.
+fn flaps(alert: &Alert, episode: &Episode) -> bool {
+    episode
+        .ended_at
+        .is_some_and(|end| alert.received_at.since(end) <= FLAP_WINDOW_MS)
 }
 
 /// True when `new_episodes` of one body, together with those of the last minute, are a storm: they
@@ -138,12 +137,24 @@ mod tests {
         )
     }
 
+    const OPEN: Episode = Episode {
+        open: true,
+        ended_at: None,
+        incident_open: true,
+    };
+
+    /// An episode that ended at 1,000 ms.
+    const fn ended(incident_open: bool) -> Episode {
+        Episode {
+            open: false,
+            ended_at: Some(Millis(1_000)),
+            incident_open,
+        }
+    }
+
     #[test]
     fn an_open_episode_makes_every_repeat_a_duplicate_whatever_its_start() {
-        let open = Episode {
-            open: true,
-            ended_at: None,
-        };
+        let open = OPEN;
         for start in [0, 5, 1_000_000] {
             let a = alert(AlertStatus::Firing, start, 10);
             assert_eq!(fate(&a, Some(&open), true), Fate::Duplicate);
@@ -152,10 +163,7 @@ mod tests {
 
     #[test]
     fn a_refire_reopens_within_ten_minutes_and_is_new_afterwards() {
-        let closed = Episode {
-            open: false,
-            ended_at: Some(Millis(1_000)),
-        };
+        let closed = ended(true);
         let soon = alert(AlertStatus::Firing, 2_000, 1_000 + 600_000);
         let late = alert(AlertStatus::Firing, 2_000, 1_001 + 600_000);
         assert_eq!(fate(&soon, Some(&closed), false), Fate::Reopens);
@@ -163,11 +171,16 @@ mod tests {
     }
 
     #[test]
+    fn a_refire_after_its_incident_closed_opens_or_joins_another() {
+        let closed = ended(false);
+        let soon = alert(AlertStatus::Firing, 2_000, 3_000);
+        assert_eq!(fate(&soon, Some(&closed), false), Fate::Opens);
+        assert_eq!(fate(&soon, Some(&closed), true), Fate::Joins);
+    }
+
+    #[test]
     fn a_firing_alert_that_is_older_than_its_end_is_stale() {
-        let closed = Episode {
-            open: false,
-            ended_at: Some(Millis(1_000)),
-        };
+        let closed = ended(true);
         assert_eq!(
             fate(
                 &alert(AlertStatus::Firing, 1_000, 2_000),
@@ -180,10 +193,7 @@ mod tests {
 
     #[test]
     fn resolved_closes_what_is_open_and_opens_nothing() {
-        let open = Episode {
-            open: true,
-            ended_at: None,
-        };
+        let open = OPEN;
         let a = alert(AlertStatus::Resolved, 0, 10);
         assert_eq!(fate(&a, Some(&open), false), Fate::Resolves);
         assert_eq!(fate(&a, None, false), Fate::ResolvedUnknown);

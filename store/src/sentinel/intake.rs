@@ -116,20 +116,25 @@ fn touch_episodes(tx: &Transaction<'_>, hook: &Webhook<'_>) -> Result<(), Error>
 
 fn episode(tx: &Connection, key: &str) -> Result<Option<(Episode, IncidentId)>, Error> {
     let row = tx
-        .prepare_cached("SELECT open, ended_at, incident FROM episode WHERE dedup_key = ?1")?
+        .prepare_cached(
+            "SELECT e.open, e.ended_at, i.closed_at IS NULL, e.incident
+             FROM episode e JOIN incident i ON i.id = e.incident WHERE e.dedup_key = ?1",
+        )?
         .query_row(params![key], |r| {
             Ok((
                 r.get::<_, bool>(0)?,
                 r.get::<_, Option<i64>>(1)?,
-                r.get::<_, String>(2)?,
+                r.get::<_, bool>(2)?,
+                r.get::<_, String>(3)?,
             ))
         })
         .optional()?;
-    Ok(row.and_then(|(open, ended, incident)| {
+    Ok(row.and_then(|(open, ended, incident_open, incident)| {
         Some((
             Episode {
                 open,
                 ended_at: ended.map(Millis),
+                incident_open,
             },
             incident.parse().ok()?,
         ))

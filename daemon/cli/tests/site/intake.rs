@@ -163,3 +163,41 @@ fn one_cause_is_one_incident_however_often_it_is_told() {
     assert_eq!(incident["phase"], "awaiting_approval");
     assert_eq!(site.actions().len(), 1);
 }
+
+#[test]
+fn an_alert_that_fires_again_after_its_incident_closed_is_investigated_again() {
+    let site = site();
+    let mut body = site.alert();
+    assert_eq!(site.post(body.to_string().as_bytes()).unwrap().status, 202);
+    let action = wait_for("the proposal", || site.pending());
+    let args = ["deny", &action, "--as", "local:ann", "--reason", "not now"];
+    assert!(site.run(&args, "").status.success());
+    wait_for("the end", || {
+        (site.incident()["phase"] == "closed").then_some(())
+    });
+    let first = site.incident()["id"].clone();
+    let end = site.shop.broke().plus(9_000);
+    body["alerts"][0]["status"] = json!("resolved");
+    body["alerts"][0]["endsAt"] = json!(end.to_string());
+    let resolved = site.post(body.to_string().as_bytes()).unwrap();
+    assert_eq!(resolved.json()["resolved"], 1);
+    assert_eq!(
+        site.incident()["phase"],
+        "closed",
+        "a late resolve starts nothing"
+    );
+    body["alerts"][0]["status"] = json!("firing");
+    body["alerts"][0]["startsAt"] = json!(end.plus(1_000).to_string());
+    body["alerts"][0]["endsAt"] = json!("0001-01-01T00:00:00Z");
+    let again = site.post(body.to_string().as_bytes()).unwrap().json();
+    assert_eq!(again["accepted"], 1);
+    assert_ne!(again["incidents"][0], first);
+    let state = |phase: &str| {
+        let all = site.incidents();
+        all.iter().any(|i| i["id"] != first && i["phase"] == phase)
+    };
+    wait_for("the second look at it", || {
+        (state("awaiting_approval") || state("closed")).then_some(())
+    });
+    assert!(!site.stderr().contains("cannot be taken up"));
+}
