@@ -12,6 +12,9 @@ const DEPARTURE: f64 = 6.0;
 const VOTE: usize = 5;
 /// How many points inside, at the end of the record, end a departure.
 const QUIET: usize = 3;
+/// A gap of so many points and so long is a recovery: what follows it is another fault.
+const RECOVERY: usize = 10;
+const RECOVERY_MS: i64 = 60_000;
 /// Turns a median absolute deviation into a standard deviation.
 const MAD_SCALE: f64 = 1.4826;
 
@@ -83,8 +86,28 @@ pub(super) fn quantile(values: &[f64], num: usize, den: usize) -> f64 {
     sorted.get(at).copied().unwrap_or(0.0)
 }
 
-/// Looks for departures. `floor` is the smallest spread that means anything for this kind of value.
+/// Looks for departures of a value that is better the lower it is. `floor` is the smallest spread that
+/// means anything for this kind of value. A record that begins in an earlier fault is read again from
+/// its recovery on: measured by that fault, a later one would look like the ordinary.
 pub(super) fn detect(points: &[(Millis, f64)], floor: f64) -> Shape {
+    let shape = departure(points, floor);
+    let Some(change) = shape.change() else {
+        return shape;
+    };
+    let rest = points.partition_point(|p| p.0 < change.at);
+    let rest = points.get(rest..).unwrap_or_default();
+    let fell = rest.first().is_some_and(|p| p.1 < change.before);
+    match departure(rest, floor) {
+        Shape::Changed(later)
+            if fell && later.rose() && later.at.since(change.at) >= RECOVERY_MS =>
+        {
+            Shape::Changed(later)
+        }
+        Shape::Changed(_) | Shape::Steady(_) | Shape::NoBaseline => shape,
+    }
+}
+
+fn departure(points: &[(Millis, f64)], floor: f64) -> Shape {
     let wanted = (points.len() / 6).clamp(BASELINE_MIN, BASELINE_MAX);
     if points.len() < BASELINE_MIN + 3 {
         return Shape::NoBaseline;
@@ -101,7 +124,7 @@ pub(super) fn detect(points: &[(Millis, f64)], floor: f64) -> Shape {
         .collect();
     let spans = spans(&outside, wanted);
     let strays = outside.iter().filter(|o| **o).count();
-    let Some(&(first, end)) = merge(&spans).last() else {
+    let Some(&(first, end)) = merge(points, &spans).last() else {
         return Shape::Steady(strays);
     };
     let out: Vec<f64> = points
@@ -153,14 +176,18 @@ fn spans(outside: &[bool], from: usize) -> Vec<(usize, Option<usize>)> {
 }
 
 /// Joins stretches whose gap is no longer than the longer of them: a signal that flaps is one change.
-fn merge(spans: &[(usize, Option<usize>)]) -> Vec<(usize, Option<usize>)> {
+/// A signal that recovered in between is two.
+fn merge(
+    points: &[(Millis, f64)],
+    spans: &[(usize, Option<usize>)],
+) -> Vec<(usize, Option<usize>)> {
     let mut merged: Vec<(usize, Option<usize>)> = Vec::new();
     for &(first, end) in spans {
         if let Some((begin, Some(quiet))) = merged.last().copied() {
             let long = quiet
                 .saturating_sub(begin)
                 .max(end.map_or(0, |e| e.saturating_sub(first)));
-            if first.saturating_sub(quiet) <= long {
+            if first.saturating_sub(quiet) <= long && !recovered(points, quiet, first) {
                 merged.pop();
                 merged.push((begin, end));
                 continue;
@@ -169,6 +196,15 @@ fn merge(spans: &[(usize, Option<usize>)]) -> Vec<(usize, Option<usize>)> {
         merged.push((first, end));
     }
     merged
+}
+
+/// True when the points from `begin` to before `end` are enough for a recovery.
+fn recovered(points: &[(Millis, f64)], begin: usize, end: usize) -> bool {
+    let lasted = match (points.get(begin), points.get(end)) {
+        (Some(begin), Some(end)) => end.0.since(begin.0),
+        (None, _) | (_, None) => 0,
+    };
+    end.saturating_sub(begin) >= RECOVERY && lasted >= RECOVERY_MS
 }
 
 #[cfg(test)]
@@ -217,6 +253,38 @@ mod tests {
             (change.at, change.over),
             (Millis(30_000), Some(Millis(38_000)))
         );
+    }
+
+    #[test]
+    fn a_fault_after_a_recovery_is_a_change_of_its_own() {
+        let twice = |gap: i64| -> Vec<f64> {
+            let bad = |i: i64| (60..160).contains(&i) || i >= 160 + gap;
+            (0..300).map(|i| if bad(i) { 0.4 } else { 0.0 }).collect()
+        };
+        let flaps = shape(&twice(40));
+        assert_eq!(flaps.change().unwrap().at, Millis(60_000));
+        let recovers = shape(&twice(60));
+        assert_eq!(recovers.change().unwrap().at, Millis(220_000));
+        assert!(recovers.change().unwrap().lasts());
+    }
+
+    #[test]
+    fn a_record_that_begins_in_an_earlier_fault_shows_the_later_one() {
+        for (level, again) in [(0.4, 200), (0.8, 200), (0.8, 160)] {
+            let values: Vec<f64> = (0..300)
+                .map(|i| match i {
+                    0..60 => 0.4,
+                    _ if i < again => 0.0,
+                    _ => level,
+                })
+                .collect();
+            let found = shape(&values);
+            let change = found.change().unwrap();
+            assert_eq!(change.at, Millis(again * 1_000), "{level}");
+            assert!(change.lasts() && change.rose(), "{level}");
+        }
+        let over: Vec<f64> = (0..300).map(|i| if i < 60 { 0.4 } else { 0.0 }).collect();
+        assert!(!shape(&over).change().unwrap().rose());
     }
 
     #[test]

@@ -13,6 +13,8 @@ use crate::model::Millis;
 const LOG_RESOLUTION_MS: i64 = 1_000;
 /// A new kind of error line counts from this many on.
 const ENOUGH_LINES: usize = 3;
+/// A kind of line that is absent for more than this part of the record has ended.
+const SILENCE: i64 = 5;
 
 /// Finds the onset.
 pub(super) fn run<'v>(view: &'v View<'v>, board: &mut Board<'v>) {
@@ -54,7 +56,8 @@ fn measured(view: &View<'_>, board: &Board<'_>) -> Option<Onset> {
     })
 }
 
-/// The first line of a kind of error on the path that comes up inside the window and goes on.
+/// The first line of a kind of error on the path that comes up inside the window and goes on. A long
+/// silence parts two faults: the later one counts.
 fn logged(view: &View<'_>, board: &Board<'_>) -> Option<Onset> {
     let begin = view.logs.first()?.at;
     let end = view.logs.last()?.at;
@@ -69,12 +72,12 @@ fn logged(view: &View<'_>, board: &Board<'_>) -> Option<Onset> {
     let span = end.since(begin);
     kinds
         .into_iter()
-        .filter(|(_, seen)| seen.len() >= ENOUGH_LINES)
         .filter_map(|((service, _), seen)| {
-            let (first, cite) = *seen.first()?;
+            let seen = after_silence(&seen, span / SILENCE);
+            let (first, cite) = *seen.first().filter(|_| seen.len() >= ENOUGH_LINES)?;
             let (last, _) = *seen.last()?;
             let new = first.since(begin) > span / 10;
-            let goes_on = end.since(last) <= span / 5;
+            let goes_on = end.since(last) <= span / SILENCE;
             (new && goes_on).then_some((first, service, cite))
         })
         .min()
@@ -84,4 +87,12 @@ fn logged(view: &View<'_>, board: &Board<'_>) -> Option<Onset> {
             resolution_ms: LOG_RESOLUTION_MS.max(60_000),
             evidence: cite.evidence,
         })
+}
+
+/// The lines after the last silence longer than `silence`.
+fn after_silence(seen: &[(Millis, Cite)], silence: i64) -> &[(Millis, Cite)] {
+    let gap = |pair: &[(Millis, Cite)]| matches!(pair, [a, b] if b.0.since(a.0) > silence);
+    let last = seen.windows(2).rposition(gap);
+    let begin = last.map_or(0, |i| i.saturating_add(1));
+    seen.get(begin..).unwrap_or_default()
 }

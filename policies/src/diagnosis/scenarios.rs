@@ -1,5 +1,6 @@
 //! Whole incidents for the tests, each made of what the tools would have brought.
 
+mod again;
 mod cases;
 mod world;
 

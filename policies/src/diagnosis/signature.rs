@@ -50,7 +50,7 @@ pub(super) struct Signature<'v> {
     pub(super) cites: Vec<Cite>,
 }
 
-/// Reads the fresh error records into signatures, most frequent first.
+/// Reads the error records that are fresh, or whose failure is, into signatures, most frequent first.
 pub(super) fn run<'v>(view: &'v View<'v>, board: &mut Board<'v>) {
     let fresh: BTreeSet<(String, String)> = logs::fresh_keys(view, board)
         .into_iter()
@@ -61,18 +61,26 @@ pub(super) fn run<'v>(view: &'v View<'v>, board: &mut Board<'v>) {
         .as_ref()
         .map(|o| o.at.plus(-board.width_ms.max(1_000)));
     let mut found: BTreeMap<(&str, String, String), Signature<'_>> = BTreeMap::new();
+    let mut old: BTreeSet<(&str, String, String)> = BTreeSet::new();
     for record in logs::records(view) {
-        let Some(head) = record.head() else { continue };
-        let key = (record.service.to_owned(), logs::mask(head.text));
-        let late = split.is_none_or(|split| record.at >= split);
-        if record.level < Level::Error || !late || !fresh.contains(&key) {
+        let Some(head) = record.head().filter(|_| record.level >= Level::Error) else {
             continue;
-        }
+        };
+        let key = (record.service.to_owned(), logs::mask(head.text));
+        let fresh = fresh.contains(&key);
         let one = read(view, &record);
         let place = one.frames.last().map_or(key.1, |f| {
             format!("{}:{}", f.file, f.function.clone().unwrap_or_default())
         });
         let id = (record.service, one.exception.clone(), place);
+        if split.is_some_and(|split| record.at < split) {
+            old.insert(id);
+            continue;
+        }
+        // Another fault before may have worn the same line around another failure.
+        if !fresh && (old.contains(&id) || one.exception.is_empty()) {
+            continue;
+        }
         let room = found.len() < SIGNATURES_MAX;
         match found.get_mut(&id) {
             Some(known) => merge(known, one),

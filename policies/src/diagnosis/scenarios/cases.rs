@@ -7,7 +7,7 @@ use crate::interlocks::Clearance;
 use crate::model::{AlertStatus, CauseClass, DeployStatus, RemediationClass};
 
 /// The second in which things break.
-const BREAK: i64 = 70;
+pub(super) const BREAK: i64 = 70;
 
 const TABLE: (&str, &[&str]) = (
     "@@ -3,5 +3,4 @@",
@@ -19,7 +19,7 @@ const TABLE: (&str, &[&str]) = (
     ],
 );
 
-const LOOKUP: (&str, &[&str]) = (
+pub(super) const LOOKUP: (&str, &[&str]) = (
     "@@ -22,4 +22,5 @@ def wrap_price(wrap):",
     &[
         "     if not wrap:",
@@ -30,7 +30,7 @@ const LOOKUP: (&str, &[&str]) = (
     ],
 );
 
-fn cleared(clearance: &Clearance) -> &Proposal {
+pub(super) fn cleared(clearance: &Clearance) -> &Proposal {
     match clearance {
         Clearance::Cleared(cleared) => cleared.proposal(),
         Clearance::Escalate(e) => panic!("refused: {:?} {:?}", e.codes, e.reasons),
@@ -44,11 +44,11 @@ fn codes(clearance: &Clearance) -> Vec<String> {
     }
 }
 
-fn text(value: &str) -> ParamValue {
+pub(super) fn text(value: &str) -> ParamValue {
     ParamValue::Text(value.to_owned())
 }
 
-fn show(diagnosis: &Diagnosis) -> String {
+pub(super) fn show(diagnosis: &Diagnosis) -> String {
     let hypotheses = diagnosis.hypotheses.iter().map(|h| {
         format!(
             "{} {} {:?} {} {:?} {:?}",

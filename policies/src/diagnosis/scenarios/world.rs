@@ -29,6 +29,7 @@ pub(super) fn end() -> Millis {
 
 /// A site: `till` takes the requests and calls `ledger` and `depot`.
 pub(super) struct World {
+    begin: i64,
     pub(super) alerts: Vec<Alert>,
     pub(super) series: Vec<Series>,
     pub(super) lines: Vec<(i64, &'static str, String, bool)>,
@@ -60,7 +61,13 @@ fn jitter(second: i64, name: &str) -> f64 {
 }
 
 impl World {
+    /// A site that is watched from second 0 on.
     pub(super) fn new() -> Self {
+        Self::since(0)
+    }
+
+    /// A site that is watched from a second before that on.
+    pub(super) fn since(begin: i64) -> Self {
         let executor = |name: &str, class, target: &str, key: Option<&str>| ExecutorFact {
             name: name.to_owned(),
             class,
@@ -70,6 +77,7 @@ impl World {
             current: key.map(|_| 4),
         };
         let mut world = Self {
+            begin,
             alerts: Vec::new(),
             series: Vec::new(),
             lines: Vec::new(),
@@ -96,7 +104,7 @@ impl World {
                 .in_force
                 .insert(service.to_owned(), "1.0.0".to_owned());
         }
-        for second in 0..SECONDS {
+        for second in begin..SECONDS {
             world.log(
                 second,
                 "till-1",
@@ -220,7 +228,14 @@ impl World {
 
     /// An instance that does well all the time.
     pub(super) fn well(&mut self, instance: &str, rate: f64) {
-        self.serves(instance, 0..SECONDS, |_| rate, |_| 0.0, "500", |_| 0.03);
+        self.serves(
+            instance,
+            self.begin..SECONDS,
+            |_| rate,
+            |_| 0.0,
+            "500",
+            |_| 0.03,
+        );
     }
 
     /// Calls of an instance to another service, a share of which fails.
@@ -233,7 +248,7 @@ impl World {
     ) {
         let name = "upstream_requests_total";
         let bad = |s: i64| (rate * failed(s)).round();
-        let span = 0..SECONDS;
+        let span = self.begin..SECONDS;
         self.counter(
             instance,
             name,
