@@ -13,6 +13,7 @@
 mod auth;
 mod context;
 mod email;
+pub mod generate;
 mod iban;
 mod jwt;
 mod keys;
