@@ -4,6 +4,8 @@ use super::scan::{run_start, slice};
 
 /// Furthest a word of context may stand before its value.
 const REACH: usize = 32;
+/// Last byte of the closing bracket of a token.
+const CLOSING: u8 = 0xba;
 
 /// True when one of `words` is a word, or a segment of a key, within 32 bytes before `at` on the
 /// same line. Segments are split at signs and at a lower-case letter before a capital one, so that
@@ -12,14 +14,17 @@ pub(super) fn has_context(text: &str, at: usize, words: &[&str]) -> bool {
     let bytes = text.as_bytes();
     let from = at.saturating_sub(REACH);
     let window = bytes.get(from..at).unwrap_or(&[]);
-    let window = match memchr::memrchr(b'\n', window) {
+    // A token ends the window: what it replaced was longer or shorter, and a word before it must
+    // not come within reach by that.
+    let stop = |b: &u8| matches!(*b, b'\n' | CLOSING);
+    let window = match window.iter().rposition(stop) {
         Some(end) => window.get(end + 1..).unwrap_or(&[]),
         None => window,
     };
     let mut start = 0;
     let mut previous = b' ';
     for (n, &b) in window.iter().chain(b" ").enumerate() {
-        let cut = !b.is_ascii_alphabetic() && b < 0x80;
+        let cut = !b.is_ascii_alphanumeric() && b < 0x80;
         let hump = b.is_ascii_uppercase() && previous.is_ascii_lowercase();
         if cut || hump {
             let segment = window.get(start..n).unwrap_or(&[]);
@@ -33,8 +38,14 @@ pub(super) fn has_context(text: &str, at: usize, words: &[&str]) -> bool {
     false
 }
 
-/// True for a word of the list, also with a plural `s` behind it.
+/// True for a word of the list, also with a plural `s` or a number behind it.
 fn is_one_of(segment: &[u8], words: &[&str]) -> bool {
+    let digits = segment
+        .iter()
+        .rev()
+        .take_while(|b| b.is_ascii_digit())
+        .count();
+    let segment = segment.get(..segment.len() - digits).unwrap_or(&[]);
     segment.len() >= 2
         && words.iter().any(|word| {
             segment.eq_ignore_ascii_case(word.as_bytes())
@@ -93,10 +104,11 @@ mod tests {
             "phone_no: ",
             "PHONES: ",
             "(tel.) ",
+            "tel2=",
         ] {
             assert!(found(text), "{text}");
         }
-        for text in ["telemetry=", "hotel ", "tel\n", "phonetic "] {
+        for text in ["telemetry=", "hotel ", "tel\n", "phonetic ", "0tel "] {
             assert!(!found(text), "{text}");
         }
         assert!(!found(&format!("tel{}", " ".repeat(40))));

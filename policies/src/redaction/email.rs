@@ -26,8 +26,38 @@ const PRIVATE: &[&str] = &[
     "invalid",
 ];
 
-/// Top-level domains that end the names of units and files far more often than those of hosts.
-const UNITS: &[&str] = &["target", "network", "link", "zip", "mov"];
+/// Endings of units and files, of which some are top-level domains.
+const UNITS: &[&str] = &[
+    "service",
+    "socket",
+    "timer",
+    "mount",
+    "automount",
+    "target",
+    "slice",
+    "scope",
+    "swap",
+    "device",
+    "path",
+    "network",
+    "netdev",
+    "link",
+    "zip",
+    "mov",
+    "json",
+    "yaml",
+    "toml",
+    "conf",
+    "log",
+    "txt",
+    "xml",
+    "jar",
+    "class",
+    "java",
+    "snapshot",
+    "alpha",
+    "beta",
+];
 
 const CONTEXT: &[&str] = &[
     "mail",
@@ -137,7 +167,13 @@ fn ends_like_a_domain(domain: &str, named: impl Fn() -> bool) -> bool {
             .and_then(|tail| tail.strip_prefix('.'))
             .is_some_and(|tail| tail.eq_ignore_ascii_case(suffix))
     });
-    if is_private || (is_top_label(top) && !UNITS.contains(&top)) {
+    if is_private {
+        return true;
+    }
+    if UNITS.contains(&top) {
+        return false;
+    }
+    if is_top_label(top) {
         return true;
     }
     top.len() >= 2 && top.chars().all(char::is_alphabetic) && named()
@@ -242,6 +278,7 @@ mod tests {
             "img@sha256:abc",
             "https://user@host.example.org/x",
             "main@config.yaml",
+            "from unit@5.service to unit@x.target",
         ] {
             assert_survives(text);
         }

@@ -4,22 +4,30 @@ use std::sync::LazyLock;
 
 use data_encoding::Encoding;
 
-use super::scan::{Hits, before, byte, is_base64, run_end, slice};
+use super::keys::is_glued;
+use super::scan::{Hits, before, byte, run_end, run_within, slice};
 use super::{Anchor, Entity, Kind};
 
-/// `{` in base64url is `e` and one of these, whatever follows the brace.
+/// How a header begins in base64url: a brace and a quote, a blank, a line end or a tab, also behind
+/// one blank or two. The automaton folds letter case; what is decoded decides.
 pub(crate) const ENTITY: Entity = Entity {
-    anchor: Anchor::Literals(&["ew", "ex", "ey", "ez"], scan),
+    anchor: Anchor::Literals(
+        &[
+            "eyA", "eyB", "eyC", "eyD", "eyI", "eyJ", "eyK", "eyL", "ewo", "ewp", "ewq", "ewr",
+            "ew0", "ew1", "ew2", "ew3", "ewk", "ewl", "ewm", "ewn", "IHsi", "IHsg", "IHsK", "ICB7",
+        ],
+        scan,
+    ),
 };
 
 /// Longest header that is decoded.
 const MAX_HEADER: usize = 4096;
 
 fn scan(text: &str, start: usize, _: &'static str, hits: &mut Hits) {
-    if before(text, start).is_some_and(|b| is_base64(b) && b != b'/' || b == b'.') {
+    if is_glued(text, start) || before(text, start) == Some(b'.') {
         return;
     }
-    let header_end = run_end(text, start, is_segment);
+    let header_end = run_within(text, start, MAX_HEADER + 1, is_segment);
     if header_end - start > MAX_HEADER
         || byte(text, header_end) != Some(b'.')
         || !is_header(slice(text, start, header_end))
@@ -74,11 +82,15 @@ mod tests {
     use crate::redaction::testing::{assert_found, assert_survives, jwt};
 
     #[test]
-    fn signed_and_encrypted_tokens_are_found_whatever_the_spelling_of_their_header() {
+    fn c33_signed_and_encrypted_tokens_are_found_whatever_the_spelling_of_their_header() {
         for header in [
             r#"{"alg":"HS256"}"#,
             r#"{ "typ":"JWT","alg":"none" }"#,
             "{\n\"enc\":\"A128GCM\"}",
+            "{\t\"alg\":\"ES256\"}",
+            "{\r\n\"alg\":\"ES256\"}",
+            " {\"alg\":\"ES256\"}",
+            "  {\"alg\":\"ES256\"}",
         ] {
             let token = jwt(header);
             assert_found(&format!("got {token} back"), &token, "jwt");
@@ -92,6 +104,7 @@ mod tests {
             "example.com.au",
             "ew.ew.ew",
             "keyboard.layout.us",
+            "eyJhIjoxfQ.eyJhIjoxfQ.x",
         ] {
             assert_survives(text);
         }

@@ -171,6 +171,7 @@ fn replace(
             line,
             kind: kind.name(),
             token,
+            verified: span.best.verified,
         });
     }
     out.push_str(slice(text, at, text.len()));

@@ -8,11 +8,14 @@
 //!
 //! What this covers of the specification's framing: lines, and PEM and PuTTY blocks over lines,
 //! with or without a collector's prefix. Not covered: joining of values that a collector split
-//! over several lines, UTF-16 input and the rare-string detector.
+//! over several lines, UTF-16 input.
 
 mod auth;
+mod barekeys;
+mod checksum;
 mod context;
 mod email;
+mod entropy;
 pub mod generate;
 mod iban;
 mod jwt;
@@ -58,6 +61,7 @@ pub(crate) enum Kind {
     Email,
     Phone,
     Term,
+    Entropy,
 }
 
 impl Kind {
@@ -78,6 +82,7 @@ impl Kind {
             Self::Email => "email",
             Self::Phone => "phone",
             Self::Term => "term",
+            Self::Entropy => "entropy",
         }
     }
 
@@ -97,7 +102,8 @@ impl Kind {
             | Self::Secret
             | Self::Ssn
             | Self::Natid(_)
-            | Self::Term => "opaque",
+            | Self::Term
+            | Self::Entropy => "opaque",
         }
     }
 
@@ -117,7 +123,8 @@ impl Kind {
             | Self::Ssn
             | Self::Email
             | Self::Phone
-            | Self::Term => String::new(),
+            | Self::Term
+            | Self::Entropy => String::new(),
         }
     }
 
@@ -133,9 +140,13 @@ impl Kind {
                 .map(|c| c.to_ascii_uppercase())
                 .collect(),
             Self::Privkey => text.split_whitespace().collect(),
-            Self::Key(_) | Self::Jwt | Self::Auth | Self::Cookie | Self::Urlcred | Self::Secret => {
-                text.to_owned()
-            }
+            Self::Key(_)
+            | Self::Jwt
+            | Self::Auth
+            | Self::Cookie
+            | Self::Urlcred
+            | Self::Secret
+            | Self::Entropy => text.to_owned(),
         }
     }
 }
@@ -165,6 +176,7 @@ pub(crate) struct Entity {
 pub(crate) const ENTITIES: &[Entity] = &[
     privkey::ENTITY,
     keys::ENTITY,
+    barekeys::ENTITY,
     jwt::ENTITY,
     auth::ENTITY,
     urlcred::ENTITY,
@@ -176,6 +188,7 @@ pub(crate) const ENTITIES: &[Entity] = &[
     email::ENTITY,
     phone::ENTITY,
     term::ENTITY,
+    entropy::ENTITY,
 ];
 
 /// What a run of the redactor did, by kind.
@@ -212,6 +225,8 @@ pub struct Finding {
     pub kind: &'static str,
     /// What stands there now.
     pub token: String,
+    /// False when the checksum of a key is wrong.
+    pub verified: bool,
 }
 
 impl Report {
@@ -258,6 +273,8 @@ pub(crate) fn decoded_runs(text: &str) -> Vec<(usize, usize, String)> {
     view::decoded_runs(text)
 }
 
+#[cfg(test)]
+mod identifier_tests;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

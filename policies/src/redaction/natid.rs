@@ -59,7 +59,8 @@ struct Candidate {
     text: [u8; 20],
     length: usize,
     end: usize,
-    grouped: bool,
+    /// Sizes of its groups.
+    sizes: [u8; 8],
     /// Length and end without a last group of one letter, which can be a word that follows.
     short: Option<(usize, usize)>,
 }
@@ -71,12 +72,32 @@ impl Candidate {
             length,
             end,
             short: None,
+            sizes: self.without_last_group(),
             ..*self
         })
     }
 
     fn all(&self) -> &[u8] {
         self.text.get(..self.length).unwrap_or(&[])
+    }
+
+    fn without_last_group(&self) -> [u8; 8] {
+        let mut sizes = self.sizes;
+        if let Some(last) = sizes.iter_mut().rev().find(|size| **size > 0) {
+            *last = 0;
+        }
+        sizes
+    }
+
+    fn is_grouped(&self) -> bool {
+        self.sizes[1] > 0
+    }
+
+    /// True when it is in one piece or in customary groups.
+    fn is_customary(&self, pack: Pack) -> bool {
+        let count = self.sizes.iter().take_while(|&&size| size > 0).count();
+        let sizes = self.sizes.get(..count).unwrap_or(&[]);
+        count == 1 || groups(pack).contains(&sizes)
     }
 
     /// The digits, if there is nothing else.
@@ -88,12 +109,35 @@ impl Candidate {
     }
 }
 
+/// How the numbers of a pack are customarily cut.
+const fn groups(pack: Pack) -> &'static [&'static [u8]] {
+    match pack {
+        Pack::Nir => &[&[1, 2, 2, 2, 3, 3, 2], &[13, 2]],
+        Pack::SteuerId => &[&[2, 3, 3, 3], &[3, 4, 4]],
+        Pack::Dni => &[&[8, 1], &[2, 3, 3, 1], &[1, 7, 1]],
+        Pack::CodiceFiscale => &[&[3, 3, 5, 5], &[6, 5, 5]],
+        Pack::Pesel => &[],
+        Pack::Cpf => &[
+            &[3, 3, 3, 2],
+            &[9, 2],
+            &[2, 3, 3, 4, 2],
+            &[12, 2],
+            &[8, 4, 2],
+        ],
+        Pack::Aadhaar => &[&[4, 4, 4]],
+        Pack::Sin => &[&[3, 3, 3]],
+        Pack::Nhs => &[&[3, 3, 4]],
+        Pack::Nino => &[&[2, 2, 2, 2, 1], &[2, 6, 1], &[8, 1]],
+    }
+}
+
 fn scan(text: &str, digits: usize, digits_end: usize, hits: &mut Hits) {
     if !hits.rules.has_packs() || digits_end - digits > 15 {
         return;
     }
     let start = lone_digit(text, token_start(text, digits));
-    if !before(text, start).is_none_or(apart) {
+    // Behind `+1 ` it is a telephone number.
+    if !before(text, start).is_none_or(apart) || super::phone::lone_code(text, start).is_some() {
         return;
     }
     let Some(found) = read(text, start) else {
@@ -146,21 +190,23 @@ fn read(text: &str, start: usize) -> Option<Candidate> {
         text: [0; 20],
         length: 0,
         end: start,
-        grouped: false,
+        sizes: [0; 8],
         short: None,
     };
     let mut at = start;
+    let mut group = 0;
     // With blanks, a following word must not be taken for a group: groups hold a digit.
     while let Some(b) = byte(text, at) {
         if b.is_ascii_alphanumeric() {
             *found.text.get_mut(found.length)? = b.to_ascii_uppercase();
             found.length += 1;
+            *found.sizes.get_mut(group)? += 1;
             at += 1;
             found.end = at;
         } else if matches!(b, b' ' | b'.' | b'-' | b'/') && group_follows(text, at + 1) {
             let letter = !byte(text, at + 1).is_some_and(|b| b.is_ascii_digit());
             found.short = letter.then_some((found.length, found.end));
-            found.grouped = true;
+            group += 1;
             at += 1;
         } else {
             break;
@@ -183,8 +229,11 @@ fn group_follows(text: &str, at: usize) -> bool {
 
 fn accepts(pack: Pack, found: &Candidate, named: bool, machine: bool) -> bool {
     // Where one digit is all the check, only the customary groups or a word tell it from a count.
-    let sure = named || (found.grouped && !machine);
+    let sure = named || (found.is_grouped() && !machine);
     let bare = named || !machine;
+    if !found.is_customary(pack) {
+        return false;
+    }
     match pack {
         Pack::Nir => nir(found.all()),
         Pack::SteuerId => bare && found.digits().is_some_and(steuer_id),

@@ -128,7 +128,7 @@ fn scan(text: &str, start: usize, end: usize, hits: &mut Hits) {
 }
 
 /// A country code of one digit is no run of its own: its place, for the run that follows it.
-fn lone_code(text: &str, start: usize) -> Option<usize> {
+pub(super) fn lone_code(text: &str, start: usize) -> Option<usize> {
     let gap = super::scan::run_start(text, start, 2, |b| matches!(b, b' ' | b'-' | b'.' | b'('));
     let code = gap.checked_sub(1).filter(|_| gap < start)?;
     let sign = code.checked_sub(1)?;

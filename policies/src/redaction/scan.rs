@@ -15,6 +15,8 @@ pub(crate) struct Hit {
     pub(crate) kind: Kind,
     /// Rest of a value that began on an earlier line: blanked, no token.
     pub(crate) rest: bool,
+    /// False when the checksum of the value is wrong.
+    pub(crate) verified: bool,
     /// The value is a bare JSON number or word: the token needs quotes.
     pub(crate) quote: bool,
 }
@@ -54,7 +56,16 @@ impl<'r> Hits<'r> {
                 kind,
                 rest,
                 quote,
+                verified: true,
             });
+        }
+    }
+
+    /// A find whose checksum is wrong.
+    pub(crate) fn add_unverified(&mut self, kind: Kind, start: usize, end: usize) {
+        self.push(kind, start, end, false, false);
+        if let Some(last) = self.all.last_mut() {
+            last.verified = false;
         }
     }
 }
@@ -162,6 +173,12 @@ pub(crate) fn run_end(text: &str, start: usize, good: impl Fn(u8) -> bool) -> us
         .map_or(text.len(), |n| start + n)
 }
 
+/// The same, at most `max` bytes long.
+pub(crate) fn run_within(text: &str, start: usize, max: usize, good: impl Fn(u8) -> bool) -> usize {
+    let rest = text.as_bytes().get(start..).unwrap_or(&[]);
+    start + rest.iter().take(max).take_while(|&&b| good(b)).count()
+}
+
 /// Start of the run of bytes before `end` that `good` accepts, at most `max` bytes long.
 pub(crate) fn run_start(text: &str, end: usize, max: usize, good: impl Fn(u8) -> bool) -> usize {
     let bytes = text.as_bytes().get(..end).unwrap_or(&[]);
@@ -182,15 +199,4 @@ pub(crate) const fn is_word(byte: u8) -> bool {
 /// True for the letters of base64 in both alphabets, without padding.
 pub(crate) const fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
-}
-
-/// True when one of `words` stands within 32 bytes before `at` on the same line, any case.
-pub(crate) fn has_context(text: &str, at: usize, words: &[&str]) -> bool {
-    let mut from = at.saturating_sub(32);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    let near = slice(text, from, at);
-    let near = near.rsplit('\n').next().unwrap_or("").to_ascii_lowercase();
-    words.iter().any(|word| near.contains(word))
 }

@@ -1,6 +1,7 @@
 //! Social security numbers of the United States: dashed, or bare with a word of context.
 
-use super::scan::{Hits, before, byte, has_context, run_end, slice};
+use super::context::has_context;
+use super::scan::{Hits, before, byte, run_end, slice};
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
@@ -9,9 +10,10 @@ pub(crate) const ENTITY: Entity = Entity {
 
 const CONTEXT: &[&str] = &[
     "ssn",
-    "social security",
+    "social",
     "socialsecurity",
-    "social_security",
+    "socialsecuritynumber",
+    "ssnumber",
 ];
 
 fn scan(text: &str, start: usize, end: usize, hits: &mut Hits) {

@@ -35,6 +35,8 @@ fn nested(text: &str, hits: &mut Hits, work: &mut u64, depth: u8) {
                 let (start, end) = view.source(hit.start, hit.end, text.len());
                 if hit.rest {
                     hits.add_rest(hit.kind, start, end);
+                } else if !hit.verified {
+                    hits.add_unverified(hit.kind, start, end);
                 } else {
                     hits.add(hit.kind, start, end);
                 }

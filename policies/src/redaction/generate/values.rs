@@ -2,6 +2,7 @@
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 
+use super::super::checksum::{BASE36, BASE62, crc32, in_base};
 use super::{ALNUM, BASE32, DIGITS, HEX, LOWER, Rng, UPPER_DIGITS, URL};
 
 /// A value and the text that it stands in.
@@ -58,7 +59,11 @@ pub const KINDS: &[&str] = &[
     "key.shopify",
     "key.digitalocean",
     "key.newrelic",
+    "key.terraform",
+    "key.azure",
+    "key.sentry",
     "key.age",
+    "entropy",
 ];
 
 const NAMES: &[&str] = &[
@@ -106,6 +111,11 @@ pub fn plant(kind: &str, rng: &mut Rng) -> Planted {
         "cookie" => cookie(rng),
         "urlcred" => urlcred(rng),
         "privkey" => privkey(rng),
+        "entropy" => {
+            let length = rng.between(44, 60);
+            let value = format!("x{}9Q", rng.text(ALNUM, length));
+            planted("entropy", "opaque ", value.clone(), value)
+        }
         _ => match KINDS.iter().find(|known| **known == kind) {
             Some(known) if known.starts_with("key.") => key(known, rng),
             Some(_) | None => secret(rng),
@@ -303,34 +313,12 @@ fn privkey(rng: &mut Rng) -> Planted {
     planted
 }
 
-/// CRC32 (IEEE 802.3).
-pub(super) fn crc32(bytes: &[u8]) -> u32 {
-    let mut crc = u32::MAX;
-    for byte in bytes {
-        crc ^= u32::from(*byte);
-        for _ in 0..8 {
-            crc = (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
-        }
-    }
-    !crc
-}
-
-/// CRC32 in base 62, six digits: the tail of GitHub and npm tokens.
-fn crc_base62(text: &str) -> String {
-    let mut n = crc32(text.as_bytes());
-    let letters = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let mut digits = Vec::new();
-    for _ in 0..6 {
-        let at = usize::try_from(n % 62).unwrap_or(0);
-        digits.push(letters.get(at).copied().map_or('0', char::from));
-        n /= 62;
-    }
-    digits.iter().rev().collect()
-}
-
 fn with_crc(prefix: &str, rng: &mut Rng) -> String {
     let body = rng.text(ALNUM, 30);
-    format!("{prefix}{body}{}", crc_base62(&body))
+    format!(
+        "{prefix}{body}{}",
+        in_base(crc32(body.as_bytes()), BASE62, 6)
+    )
 }
 
 fn key(kind: &'static str, rng: &mut Rng) -> Planted {
@@ -340,7 +328,7 @@ fn key(kind: &'static str, rng: &mut Rng) -> Planted {
             with_crc(prefix, rng)
         }
         "key.npm" => with_crc("npm_", rng),
-        "key.gitlab" => format!("glpat-{}", rng.text(URL, 19) + &rng.text(ALNUM, 1)),
+        "key.gitlab" => gitlab(rng),
         "key.aws" => format!("{}{}", rng.pick(&["AKIA", "ASIA"]), rng.text(BASE32, 16)),
         "key.gcp" => format!("AIza{}", rng.text(URL, 34) + &rng.text(ALNUM, 1)),
         "key.slack" => format!(
@@ -358,7 +346,19 @@ fn key(kind: &'static str, rng: &mut Rng) -> Planted {
         "key.huggingface" => format!("hf_{}", rng.text(ALNUM, 34)),
         "key.pypi" => pypi(rng),
         "key.docker" => format!("dckr_pat_{}", rng.text(ALNUM, 27)),
-        "key.grafana" => format!("glsa_{}_{}", rng.text(ALNUM, 32), rng.text(HEX, 8)),
+        "key.grafana" => {
+            let head = format!("glsa_{}", rng.text(ALNUM, 32));
+            let sum = crc32(head.as_bytes()).to_le_bytes();
+            format!("{head}_{}", data_encoding::HEXLOWER.encode(&sum))
+        }
+        "key.terraform" => format!("{}.atlasv1.{}", rng.text(ALNUM, 14), rng.text(ALNUM, 67)),
+        "key.azure" => format!(
+            "{}{}Q~{}",
+            rng.text(ALNUM, 3),
+            rng.text(DIGITS, 1),
+            rng.text(ALNUM, 34)
+        ),
+        "key.sentry" => format!("sntryu_{}", rng.text(HEX, 64)),
         "key.vault" => format!("hvs.{}", rng.text(ALNUM, 90)),
         "key.sendgrid" => format!("SG.{}.{}", rng.text(ALNUM, 22), rng.text(ALNUM, 43)),
         "key.shopify" => format!("shpat_{}", rng.text(HEX, 32)),
@@ -373,6 +373,16 @@ fn key(kind: &'static str, rng: &mut Rng) -> Planted {
     let secret = value.get(cut..).unwrap_or("").to_owned();
     let before = rng.pick(&["using ", "credential ", "with "]);
     planted(kind, before, value, secret)
+}
+
+/// Plain, or routable with its length and CRC32.
+fn gitlab(rng: &mut Rng) -> String {
+    if rng.below(2) == 0 {
+        return format!("glpat-{}{}", rng.text(URL, 19), rng.text(ALNUM, 1));
+    }
+    let head = format!("glpat-{}.01.1a", rng.text(ALNUM, 46));
+    let sum = in_base(crc32(head.as_bytes()), BASE36, 7);
+    format!("{head}{sum}")
 }
 
 /// A macaroon of the package index: version, location, identifier, signature.

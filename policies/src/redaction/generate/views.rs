@@ -3,6 +3,7 @@
 
 use data_encoding::{BASE32, BASE64, BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER, HEXUPPER};
 
+use super::super::checksum::crc32;
 use super::Rng;
 
 /// One encoding.
@@ -212,7 +213,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(&(!length).to_le_bytes());
     out.extend_from_slice(kept);
-    out.extend_from_slice(&super::values::crc32(kept).to_le_bytes());
+    out.extend_from_slice(&crc32(kept).to_le_bytes());
     out.extend_from_slice(&u32::from(length).to_le_bytes());
     out
 }
