@@ -47,6 +47,7 @@ fn scan(text: &str, start: usize, word: &'static str, hits: &mut Hits) {
         return;
     };
     let end = value_end(text, from, quote);
+    hits.spend(end - from);
     if word == "cookie" {
         let set = slice(text, start.saturating_sub(4), start).eq_ignore_ascii_case("set-");
         cookies(text, from, end, set, hits);

@@ -28,6 +28,7 @@ fn scan(text: &str, start: usize, _: &'static str, hits: &mut Hits) {
         return;
     }
     let header_end = run_within(text, start, MAX_HEADER + 1, is_segment);
+    hits.spend(header_end - start);
     if header_end - start > MAX_HEADER
         || byte(text, header_end) != Some(b'.')
         || !is_header(slice(text, start, header_end))

@@ -289,6 +289,15 @@ fn is_macaroon(body: &str) -> bool {
     })
 }
 
+/// Kind of the family whose key `token` can be the head of, beyond its prefix.
+pub(super) fn begins_like(token: &str) -> Option<Kind> {
+    let family = FAMILIES.iter().find(|f| {
+        let body = token.strip_prefix(f.prefix);
+        body.is_some_and(|b| !b.is_empty() && b.bytes().all(|b| accepts(f.alphabet, b)))
+    });
+    family.map(|f| Kind::Key(f.kind))
+}
+
 /// A key is no word and no row of one letter: at least six different characters.
 fn varied(body: &str) -> bool {
     let seen = body.bytes().fold(0_u128, |seen, b| seen | 1 << (b & 0x7f));

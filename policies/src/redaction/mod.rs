@@ -1,39 +1,52 @@
 //! The redactor: personal data and secrets become keyed pseudonyms (guardrails 2 to 4).
 //!
-//! Text is cut into messages: a message is one line, or the lines of one private key block.
-//! Every message is scanned as it is and through decoded views; what the validators accept is
-//! replaced, the result is scanned again, and a message that still holds a find is dropped whole.
-//! All engines are linear: literals, byte searches and validators bounded to the neighbourhood of
-//! their anchor.
+//! The way of a text:
 //!
-//! What this covers of the specification's framing: lines, and PEM and PuTTY blocks over lines,
-//! with or without a collector's prefix. Not covered: joining of values that a collector split
-//! over several lines, UTF-16 input.
+//! 1. `encoding`: bytes become text; UTF-16 is decoded, invalid UTF-8 is replaced.
+//! 2. `stream`, `frame`, `prefix`: lines become logical messages. What a collector cut, folded or
+//!    wrapped is joined without prefixes and envelopes, with a way back to every source byte.
+//! 3. `search`: the message is scanned as it stands and in its decoded views (`escapes`, `unicode`,
+//!    `basen`, `array`, with `map` leading back), composed to a depth of three within a budget.
+//! 4. `scan` and the entity files: anchors lead to validators, which are hand-written and linear.
+//! 5. `message`: what was found is united and replaced; the result is searched again, and a message
+//!    that still holds a find is dropped whole.
 
+mod array;
 mod auth;
 mod barekeys;
+mod basen;
 mod checksum;
+mod content;
 mod context;
+mod cut;
 mod email;
+mod encoding;
 mod entropy;
+mod escapes;
+mod frame;
 pub mod generate;
 mod iban;
+mod json;
 mod jwt;
 mod keys;
+mod map;
 mod message;
 mod natid;
+mod open;
 mod options;
 mod pan;
 mod phone;
+mod prefix;
 mod privkey;
 mod scan;
+mod search;
 mod secret;
 mod ssn;
 mod stream;
 mod term;
 pub(crate) mod token;
+mod unicode;
 mod urlcred;
-mod view;
 
 use std::collections::BTreeMap;
 
@@ -221,12 +234,20 @@ pub struct Report {
 pub struct Finding {
     /// Line, from 1.
     pub line: u64,
+    /// First byte in the source.
+    pub start: u64,
+    /// End in the source.
+    pub end: u64,
     /// Kind.
     pub kind: &'static str,
-    /// What stands there now.
-    pub token: String,
+    /// The rule that found it.
+    pub rule: &'static str,
+    /// The decoders that led to it, outermost first.
+    pub views: Vec<&'static str>,
     /// False when the checksum of a key is wrong.
     pub verified: bool,
+    /// What stands there now.
+    pub token: String,
 }
 
 impl Report {
@@ -257,9 +278,7 @@ impl Report {
 #[must_use]
 pub fn redact(text: &str, key: &RedactKey) -> (String, Report) {
     let mut redactor = Redactor::new(key);
-    let mut out = String::with_capacity(text.len());
-    redactor.push_text(text, &mut out);
-    redactor.end(&mut out);
+    let out = redactor.text(text);
     (out, redactor.into_report())
 }
 
@@ -270,7 +289,7 @@ pub(crate) fn is_sensitive_field(name: &str, value: &str) -> bool {
 
 /// Runs of base64 and hexadecimal digits that decode to text, with that text.
 pub(crate) fn decoded_runs(text: &str) -> Vec<(usize, usize, String)> {
-    view::decoded_runs(text)
+    basen::texts(text)
 }
 
 #[cfg(test)]
@@ -279,3 +298,5 @@ mod identifier_tests;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_matrix;

@@ -17,10 +17,13 @@ fn scan(text: &str, start: usize, word: &'static str, hits: &mut Hits) {
     if word == BEGIN {
         if let Some(body) = armour_end(text, start) {
             let end = block_end(text, body);
+            hits.spend(end - start);
             add_lines(text, start, end, hits);
         }
     } else if word == PUTTY {
-        add_lines(text, start, putty_end(text, start), hits);
+        let end = putty_end(text, start);
+        hits.spend(end - start);
+        add_lines(text, start, end, hits);
     } else if text.get(start..).is_some_and(|t| t.starts_with(word)) {
         let end = run_end(text, start, |b| is_base64(b) || b == b'=');
         hits.add(Kind::Privkey, run_start(text, start, 64, is_base64), end);
@@ -72,7 +75,7 @@ fn add_lines(text: &str, start: usize, end: usize, hits: &mut Hits) {
 }
 
 /// Length of what stands before the block's own text on a later line.
-fn prefix_len(line: &str) -> usize {
+pub(super) fn prefix_len(line: &str) -> usize {
     let trimmed = line.trim_end();
     if let Some(at) = trimmed.find("-----END ") {
         let own = run_start(trimmed, at, at, |b| {

@@ -21,11 +21,20 @@ pub(crate) struct Hit {
     pub(crate) quote: bool,
 }
 
+/// Work of one call of a validator that looks at its neighbourhood only: most end at the first
+/// bytes, and those of digits at the length of the run.
+const CALL: u64 = 4;
+const DIGITS_CALL: u64 = 1;
+
 /// Collects spans under the settings of a site.
 #[derive(Debug)]
 pub(crate) struct Hits<'r> {
     pub(crate) all: Vec<Hit>,
     pub(crate) rules: &'r Rules,
+    /// Bytes visited by validators.
+    pub(crate) work: u64,
+    /// Most they may visit; the scan ends there, and its caller drops the text.
+    pub(crate) limit: u64,
 }
 
 impl<'r> Hits<'r> {
@@ -33,6 +42,8 @@ impl<'r> Hits<'r> {
         Self {
             all: Vec::new(),
             rules,
+            work: 0,
+            limit: u64::MAX,
         }
     }
 
@@ -46,6 +57,17 @@ impl<'r> Hits<'r> {
 
     pub(crate) fn add_quoted(&mut self, kind: Kind, start: usize, end: usize) {
         self.push(kind, start, end, false, true);
+    }
+
+    /// A validator that looks further than the neighbourhood of its anchor says how far.
+    pub(crate) const fn spend(&mut self, bytes: usize) {
+        self.work = self.work.saturating_add(bytes as u64);
+    }
+
+    /// Counts a call of a validator; false when no more is allowed.
+    const fn call(&mut self, work: u64) -> bool {
+        self.work = self.work.saturating_add(work);
+        self.work <= self.limit
     }
 
     fn push(&mut self, kind: Kind, start: usize, end: usize, rest: bool, quote: bool) {
@@ -94,10 +116,13 @@ static LITERALS: LazyLock<Literals> = LazyLock::new(|| {
     Literals { automaton, scans }
 });
 
-/// Everything that any entity finds in `text`.
+/// Everything that any entity finds in `text`, as far as the limit of `hits` allows.
 pub(crate) fn scan(text: &str, hits: &mut Hits) {
     if let Some(automaton) = &LITERALS.automaton {
         for found in automaton.find_overlapping_iter(text) {
+            if !hits.call(CALL) {
+                return;
+            }
             if let Some((word, scan)) = LITERALS.scans.get(found.pattern().as_usize()) {
                 scan(text, found.start(), word, hits);
             }
@@ -114,11 +139,17 @@ pub(crate) fn scan(text: &str, hits: &mut Hits) {
             Anchor::Text(scan) => scan(text, hits),
             Anchor::Digits(scan) => {
                 for &(start, end) in &runs {
+                    if !hits.call(DIGITS_CALL) {
+                        return;
+                    }
                     scan(text, start, end, hits);
                 }
             }
             Anchor::Bytes(a, b, scan) => {
                 for at in memchr::memchr2_iter(*a, *b, text.as_bytes()) {
+                    if !hits.call(CALL) {
+                        return;
+                    }
                     scan(text, at, hits);
                 }
             }

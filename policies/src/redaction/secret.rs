@@ -115,6 +115,7 @@ fn scan(text: &str, at: usize, hits: &mut Hits) {
     let Some(value) = value_after(text, at) else {
         return;
     };
+    hits.spend(value.end.saturating_sub(at));
     let content = slice(text, value.start, value.end);
     if content.len() < 2 || is_placeholder(content) {
         return;

@@ -1,21 +1,25 @@
 //! The redactor over a stream of bytes.
 //!
 //! Bytes are cut into lines and lines into messages; what cannot be decided yet is held back, so
-//! the output does not depend on where the input was cut.
+//! the output does not depend on where the input was cut. The last message is always held: only
+//! the next line says whether it is complete.
 
 use std::sync::Arc;
 
+use zeroize::Zeroizing;
+
+use super::encoding::{Decoder, text_of};
+use super::frame::Frame;
+use super::message::{self, Message};
 use super::options::Rules;
-use super::privkey::{Block, Next, opens};
 use super::token::Minter;
-use super::{Report, message};
+use super::{Kind, Report};
 use crate::claim::RedactKey;
 
-/// Longest line that is scanned; a longer one is dropped.
-const MAX_LINE: usize = 1024 * 1024;
-/// Longest open block: beyond it the block is scanned as it stands.
-const MAX_BLOCK_LINES: usize = 512;
-const MAX_BLOCK_BYTES: usize = 64 * 1024;
+/// Most that is held back; a longer message or line is dropped.
+const MAX_HELD: usize = 64 * 1024;
+/// Most lines that are held back.
+const MAX_LINES: usize = 512;
 
 /// Redacts a stream. Push bytes, take the text that is ready, finish.
 ///
@@ -34,14 +38,20 @@ pub struct Redactor {
     minter: Minter,
     rules: Arc<Rules>,
     report: Report,
-    /// Bytes of a line that has not ended.
-    tail: Vec<u8>,
-    /// The unfinished line is too long and is being dropped.
+    decoder: Decoder,
+    /// The held message, and behind it a line that has not ended.
+    buffer: Zeroizing<Vec<u8>>,
+    /// Length of the held message in the buffer.
+    held: usize,
+    /// How far the buffer was searched for line ends.
+    searched: usize,
+    frame: Frame,
+    /// Source bytes before the buffer.
+    offset: u64,
+    /// The line that is coming in is too long and is being dropped.
     overlong: bool,
-    /// Lines of a block that has not ended.
-    held: String,
-    held_lines: usize,
-    block: Option<Block>,
+    /// The held message goes on after it was dropped.
+    dropping: bool,
 }
 
 impl Redactor {
@@ -58,11 +68,14 @@ impl Redactor {
             minter: Minter::new(key),
             rules,
             report: Report::default(),
-            tail: Vec::new(),
+            decoder: Decoder::default(),
+            buffer: Zeroizing::default(),
+            held: 0,
+            searched: 0,
+            frame: Frame::default(),
+            offset: 0,
             overlong: false,
-            held: String::new(),
-            held_lines: 0,
-            block: None,
+            dropping: false,
         }
     }
 
@@ -70,58 +83,36 @@ impl Redactor {
     #[must_use]
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = String::new();
-        let mut rest = bytes;
-        while let Some(at) = memchr::memchr(b'\n', rest) {
-            let (line, after) = rest.split_at_checked(at + 1).unwrap_or((rest, &[]));
-            rest = after;
-            if self.tail.is_empty() && !self.overlong {
-                self.bytes_line(line, &mut out);
-            } else {
-                self.extend_tail(line);
-                self.end_tail(&mut out);
-            }
-        }
-        self.extend_tail(rest);
-        self.report.bytes_out = self.report.bytes_out.saturating_add(out.len() as u64);
-        out.into_bytes()
+        self.report.bytes_in = self.report.bytes_in.saturating_add(bytes.len() as u64);
+        self.decoder.push(bytes, &mut self.buffer);
+        self.lines(&mut out);
+        self.written(out)
     }
 
     /// Ends the stream.
     #[must_use]
     pub fn finish(mut self) -> (Vec<u8>, Report) {
         let mut out = String::new();
-        self.end_tail(&mut out);
         self.end(&mut out);
-        self.report.bytes_out = self.report.bytes_out.saturating_add(out.len() as u64);
-        (out.into_bytes(), self.report)
-    }
-
-    /// Takes whole lines that are text already.
-    pub(super) fn push_text(&mut self, text: &str, out: &mut String) {
-        for line in text.split_inclusive('\n') {
-            self.line(line, out);
-        }
-    }
-
-    /// Ends an open block.
-    pub(super) fn end(&mut self, out: &mut String) {
-        if self.block.take().is_some() {
-            self.flush(out);
-        }
+        let bytes = self.written(out);
+        (bytes, self.report)
     }
 
     /// A whole text of its own; nothing is held back after it.
     pub(crate) fn text(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
-        self.push_text(text, &mut out);
+        self.report.bytes_in = self.report.bytes_in.saturating_add(text.len() as u64);
+        self.decoder.push(text.as_bytes(), &mut self.buffer);
+        self.lines(&mut out);
         self.end(&mut out);
+        self.report.bytes_out = self.report.bytes_out.saturating_add(out.len() as u64);
         out
     }
 
     /// A value that is a secret because of where it stands.
     pub(crate) fn whole_secret(&mut self, value: &str) -> String {
         let (clean, _) = self.minter.defuse(value);
-        let kind = super::Kind::Secret;
+        let kind = Kind::Secret;
         let token = self.minter.pseudonym(kind.name(), "", kind.class(), &clean);
         self.report.count(kind.name());
         token
@@ -131,119 +122,159 @@ impl Redactor {
         self.report
     }
 
-    fn extend_tail(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        if self.overlong || self.tail.len() + bytes.len() > MAX_LINE {
-            self.overlong = true;
-            self.report.bytes_in = self
-                .report
-                .bytes_in
-                .saturating_add((self.tail.len() + bytes.len()) as u64);
-            let ended = bytes.ends_with(b"\n");
-            self.tail.clear();
-            if ended {
-                self.tail.push(b'\n');
-                self.report.bytes_in = self.report.bytes_in.saturating_sub(1);
-            }
-        } else {
-            self.tail.extend_from_slice(bytes);
-        }
+    fn written(&mut self, out: String) -> Vec<u8> {
+        self.report.bytes_out = self.report.bytes_out.saturating_add(out.len() as u64);
+        out.into_bytes()
     }
 
-    fn end_tail(&mut self, out: &mut String) {
-        let line = std::mem::take(&mut self.tail);
+    /// Ends the input: what is held is decided.
+    fn end(&mut self, out: &mut String) {
+        self.decoder.end(&mut self.buffer);
+        self.lines(out);
+        let buffer = std::mem::take(&mut self.buffer);
         if std::mem::take(&mut self.overlong) {
-            self.end(out);
-            let end = String::from_utf8_lossy(&line);
-            self.report.bytes_in = self.report.bytes_in.saturating_add(line.len() as u64);
-            self.report.lines = self.report.lines.saturating_add(1);
-            self.report.drop_for("budget");
-            out.push_str(&message::dropped(&end, &self.minter, "dropped:budget"));
-        } else if !line.is_empty() {
-            self.bytes_line(&line, out);
+            self.drop_line(&[], out);
+        } else if self.held < buffer.len() {
+            self.line(&buffer, self.held, buffer.len(), out);
         }
+        self.flush(&buffer, buffer.len(), out);
+        self.offset = self.offset.saturating_add(self.decoder.source_len(&buffer));
+        self.searched = 0;
+        self.dropping = false;
+        self.decoder = Decoder::default();
     }
 
-    fn bytes_line(&mut self, line: &[u8], out: &mut String) {
-        match std::str::from_utf8(line) {
-            Ok(text) => self.line(text, out),
-            Err(_) => {
-                let bytes_in = self.report.bytes_in.saturating_add(line.len() as u64);
-                self.line(&String::from_utf8_lossy(line), out);
-                self.report.bytes_in = bytes_in;
-            }
-        }
-    }
-
-    /// One line with its end.
-    fn line(&mut self, line: &str, out: &mut String) {
-        if line.len() > MAX_LINE {
-            self.tail = if line.ends_with('\n') {
-                vec![b'\n']
+    /// Takes the whole lines of the buffer.
+    fn lines(&mut self, out: &mut String) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        // Everything before the held message has left; the open line follows it.
+        let mut start = self.held;
+        let from = self.searched.max(start);
+        let ends = memchr::memchr_iter(b'\n', buffer.get(from..).unwrap_or(&[]));
+        for end in ends.map(|at| from + at + 1) {
+            if std::mem::take(&mut self.overlong) {
+                self.drop_line(b"\n", out);
             } else {
-                Vec::new()
-            };
-            self.report.bytes_in = self
-                .report
-                .bytes_in
-                .saturating_add((line.len() - self.tail.len()) as u64);
+                self.line(&buffer, start, end, out);
+            }
+            start = end;
+        }
+        if self.overlong || buffer.len() - start > MAX_HELD {
+            self.flush(&buffer, start, out);
             self.overlong = true;
-            self.end_tail(out);
+            start = buffer.len();
+        }
+        let gone = start - self.held;
+        let bytes = self.decoder.source_len(buffer.get(..gone).unwrap_or(&[]));
+        self.offset = self.offset.saturating_add(bytes);
+        buffer.drain(..gone);
+        self.searched = buffer.len();
+        self.buffer = buffer;
+    }
+
+    /// One whole line: it continues the held message before it or ends it.
+    fn line(&mut self, buffer: &[u8], start: usize, end: usize, out: &mut String) {
+        let line = buffer.get(start..end).unwrap_or(&[]);
+        if line.len() > MAX_HELD {
+            self.flush(buffer, start, out);
+            self.drop_line(line, out);
             return;
         }
-        self.report.bytes_in = self.report.bytes_in.saturating_add(line.len() as u64);
-        if let Some(block) = self.block {
-            let fits = self.held_lines < MAX_BLOCK_LINES
-                && self.held.len() + line.len() <= MAX_BLOCK_BYTES;
-            let next = if fits {
-                block.next(line)
-            } else {
-                Next::Outside
-            };
-            match next {
-                Next::Inside | Next::Last => {
-                    self.hold(line);
-                    if next == Next::Last {
-                        self.reopen_or_flush(line, out);
-                    }
+        let text = text_of(line);
+        if self.held > 0 {
+            let message = text_of(buffer.get(start - self.held..start).unwrap_or(&[]));
+            if self.frame.takes(&message, &text, true) {
+                if self.held + line.len() <= MAX_HELD && self.frame.parts.len() <= MAX_LINES {
+                    self.held += line.len();
                     return;
                 }
-                Next::Outside => self.end(out),
+                if self.frame.is_bound() {
+                    self.overflow(&message, line.len(), out);
+                    return;
+                }
+                self.frame.parts.pop();
             }
+            self.flush(buffer, start, out);
         }
-        if let Some(block) = opens(line) {
-            self.block = Some(block);
-            self.hold(line);
+        self.frame.begin(&text);
+        self.held = line.len();
+    }
+
+    /// The held message cannot be held any longer, and what follows belongs to it: all of it goes.
+    fn overflow(&mut self, message: &str, line: usize, out: &mut String) {
+        if !std::mem::replace(&mut self.dropping, true) {
+            self.report.drop_for("budget");
+            self.report.messages = self.report.messages.saturating_add(1);
+            out.push_str(&self.minter.close("dropped:budget"));
+        }
+        self.blank(message, out);
+        self.frame.keep_last();
+        self.held = line;
+    }
+
+    fn blank(&mut self, text: &str, out: &mut String) {
+        out.extend(text.chars().filter(|c| matches!(c, '\n' | '\r')));
+        let lines = text.split_inclusive('\n').count();
+        self.report.lines = self.report.lines.saturating_add(lines as u64);
+    }
+
+    /// Ends the held message, which lies before `end`.
+    fn flush(&mut self, buffer: &[u8], end: usize, out: &mut String) {
+        let start = end - std::mem::take(&mut self.held);
+        if start == end {
             return;
         }
-        self.message(line, 1, out);
-    }
-
-    /// The last line of a block can open another.
-    fn reopen_or_flush(&mut self, line: &str, out: &mut String) {
-        self.block = opens(line);
-        if self.block.is_none() {
-            self.flush(out);
+        let bytes = buffer.get(start..end).unwrap_or(&[]);
+        if std::mem::take(&mut self.dropping) {
+            self.blank(&text_of(bytes), out);
+            return;
+        }
+        let before = self.decoder.source_len(buffer.get(..start).unwrap_or(&[]));
+        let mut offset = self.offset.saturating_add(before);
+        if !self.frame.is_broken() {
+            self.message(bytes, offset, out);
+            return;
+        }
+        for line in bytes.split_inclusive(|&b| b == b'\n') {
+            self.frame.begin(&text_of(line));
+            self.message(line, offset, out);
+            offset = offset.saturating_add(self.decoder.source_len(line));
         }
     }
 
-    fn hold(&mut self, line: &str) {
-        self.held.push_str(line);
-        self.held_lines += 1;
-    }
-
-    fn flush(&mut self, out: &mut String) {
-        let held = std::mem::take(&mut self.held);
-        let lines = std::mem::take(&mut self.held_lines);
-        self.message(&held, lines, out);
-    }
-
-    fn message(&mut self, text: &str, lines: usize, out: &mut String) {
-        let done = message::redact(text, &self.minter, &self.rules, &mut self.report);
-        out.push_str(done.text.as_deref().unwrap_or(text));
+    /// One message, whose lines the frame holds.
+    fn message(&mut self, bytes: &[u8], offset: u64, out: &mut String) {
+        let text = text_of(bytes);
+        let message = Message {
+            text: &text,
+            frame: &self.frame,
+            line: self.report.lines.saturating_add(1),
+        };
+        let done = message::redact(message, &self.minter, &self.rules, &mut self.report);
+        out.push_str(done.text.as_deref().unwrap_or(&text));
+        for mut finding in done.findings {
+            for at in [&mut finding.start, &mut finding.end] {
+                let inside = usize::try_from(*at).unwrap_or(usize::MAX);
+                *at = offset.saturating_add(self.decoder.source_offset(bytes, &text, inside));
+            }
+            self.report.findings.push(finding);
+        }
+        let lines = self.frame.parts.len() as u64;
         self.report.messages = self.report.messages.saturating_add(1);
-        self.report.lines = self.report.lines.saturating_add(lines as u64);
+        self.report.lines = self.report.lines.saturating_add(lines);
+    }
+
+    /// A line that is too long.
+    fn drop_line(&mut self, line: &[u8], out: &mut String) {
+        self.report.drop_for("budget");
+        self.report.messages = self.report.messages.saturating_add(1);
+        self.report.lines = self.report.lines.saturating_add(1);
+        out.push_str(&self.minter.close("dropped:budget"));
+        if line.ends_with(b"\r\n") {
+            out.push('\r');
+        }
+        if line.ends_with(b"\n") {
+            out.push('\n');
+        }
     }
 }

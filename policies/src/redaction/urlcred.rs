@@ -31,6 +31,7 @@ fn userinfo(text: &str, start: usize, hits: &mut Hits) {
     }
     let from = start + 3;
     let limit = run_end(text, from, is_url);
+    hits.spend(limit - from);
     let url = slice(text, from, limit);
     let authority = url.split(['/', '?', '#']).next().unwrap_or("");
     // A password that was not encoded can hold a slash; then the part before it is no port.
