@@ -17,6 +17,8 @@ use super::scan::{is_base64, run_start, slice};
 pub(super) enum Join {
     /// With nothing between.
     Direct,
+    /// The same, but the next line may as well be a record of its own.
+    Guess,
     /// With a line end.
     Line,
     /// With a blank.
@@ -72,10 +74,7 @@ impl Frame {
 
     /// True when the lines of the message cannot be judged one by one.
     pub(super) const fn is_bound(&self) -> bool {
-        !matches!(
-            self.open,
-            Some(Open::Trace | Open::Column { .. } | Open::No)
-        )
+        !matches!(self.open, Some(Open::Trace | Open::Column(_) | Open::No))
     }
 
     /// Forgets all lines but the last.
@@ -161,10 +160,11 @@ impl Frame {
             return Open::Trace;
         }
         let run = body.len() - run_start(body, body.len(), body.len(), is_base64);
+        let column = column(line, body, whole.prefix.stamped);
         if run >= 16 {
-            return Open::Run(run);
+            return Open::Run(run, column);
         }
-        column(line, body, whole.prefix.stamped)
+        column.map_or(Open::No, Open::Column)
     }
 
     /// The last line of the content: the parts that were joined with nothing between.
@@ -173,7 +173,7 @@ impl Frame {
             .parts
             .iter()
             .rev()
-            .take_while(|p| p.join == Join::Direct)
+            .take_while(|p| matches!(p.join, Join::Direct | Join::Guess))
             .count();
         // The part before a row of direct ones is what they continue.
         let first = self.parts.len().saturating_sub(direct + 1);
@@ -188,6 +188,11 @@ impl Frame {
         };
         let parts = self.parts.iter().skip(first);
         parts.map(|p| slice(text, p.from, p.to)).collect()
+    }
+
+    /// True when a line was joined that may as well be a record of its own.
+    pub(super) fn is_guessed(&self) -> bool {
+        self.parts.iter().any(|part| part.join == Join::Guess)
     }
 
     /// The lines without prefixes and envelopes, joined the way they were cut. `None` when that is
@@ -205,7 +210,7 @@ impl Frame {
         for part in &self.parts {
             if let Some(before) = before {
                 match part.join {
-                    Join::Direct => {}
+                    Join::Direct | Join::Guess => {}
                     Join::Line => view.put("\n", before.to, part.from),
                     Join::Blank => view.put(" ", before.to, part.from),
                 }
@@ -288,7 +293,7 @@ mod tests {
     fn lines_cut_at_a_column_are_one_message() {
         let long = format!(
             "2026-01-31T08:00:00Z INFO checkout mail of {}@exa",
-            "a".repeat(20)
+            "a".repeat(33)
         );
         assert!(messages(&format!("{long}\nmple.com sent\n"))[0].ends_with("@example.com sent"));
         assert_eq!(

@@ -157,8 +157,9 @@ fn find(message: Message<'_>, rules: &Rules, report: &mut Report) -> Option<(Vec
     let mut search = Search::new(rules, message.text.len() as u64);
     match message.frame.content_view(&masked) {
         Some(view) => {
+            // Of equal finds the first names the span, and its value has no prefixes inside.
+            search.content(&masked, &view, message.frame.is_guessed());
             search.plain(&masked);
-            search.content(&masked, &view);
         }
         None => search.all(&masked),
     }
@@ -197,14 +198,7 @@ fn unite(mut found: Vec<Found>) -> Vec<Span> {
         match spans.last_mut() {
             Some(last) if hit.start < last.end => {
                 last.end = last.end.max(hit.end);
-                let rank = |f: &Found| {
-                    (
-                        f.rest,
-                        f.what,
-                        usize::MAX - (f.end - f.start),
-                        f.views.len(),
-                    )
-                };
+                let rank = |f: &Found| (f.what, usize::MAX - (f.end - f.start), f.views.len());
                 if rank(&hit) < rank(&last.best) {
                     last.best = hit;
                 }
@@ -275,7 +269,7 @@ fn pieces<'a>(message: Message<'_>, spans: &'a [Span]) -> Vec<Piece<'a>> {
         {
             index += 1;
         }
-        let mut begun = span.best.rest;
+        let mut begun = false;
         let mut line = message.line.saturating_add(index as u64);
         let lines = parts
             .iter()

@@ -25,25 +25,27 @@ pub(super) enum Open {
     Indented(usize),
     /// An escaped line end.
     Escaped,
-    /// A run of digits of this width.
-    Run(usize),
+    /// A run of digits of this width; the line may have been cut at a column too.
+    Run(usize, Option<Column>),
     /// A line that may have been cut at a column; `exact` when it is as wide as columns are.
-    Column {
-        /// Any byte may stand at the cut.
-        exact: bool,
-    },
+    Column(Column),
     /// A stack trace.
     Trace,
 }
 
-/// Widest line that a terminal or logger cuts, for lines without a time.
+/// A column at which lines are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Column {
+    /// Any byte may stand at the cut: the line has no time that would tell the next record.
+    exact: bool,
+}
+
+/// Widths at which terminals and loggers cut.
 const COLUMNS: &[usize] = &[
     40, 48, 50, 60, 64, 65, 70, 72, 74, 75, 76, 77, 78, 79, 80, 90, 100, 110, 118, 119, 120, 128,
     130, 132, 140, 150, 160, 180, 200, 240, 250, 255, 256, 300, 400, 500, 511, 512, 1000, 1023,
     1024, 2000, 2047, 2048, 4000, 4095, 4096, 8000, 8191, 8192, 16000, 16383, 16384, 32767, 32768,
 ];
-/// Narrowest column.
-const MIN_COLUMN: usize = 40;
 /// Most lines that a quoted value may span.
 const MAX_QUOTED: usize = 64;
 
@@ -73,10 +75,15 @@ impl Open {
             to: whole.to,
             join,
         };
-        let rest_of_column = |exact| {
+        let rest_of_column = |column: Column| {
             let unmarked = whole.prefix.length == 0 && whole.to > 0;
-            let goes_on = unmarked && column_goes_on(held.last, line, whole.to, exact);
-            goes_on.then(|| (from(0, Join::Direct), None))
+            let goes_on = unmarked && column_goes_on(held.last, line, whole.to, column.exact);
+            let join = if column.exact {
+                Join::Direct
+            } else {
+                Join::Guess
+            };
+            goes_on.then(|| (from(0, join), None))
         };
         match self {
             Self::No => None,
@@ -98,10 +105,10 @@ impl Open {
                 let own = run_end(body, 0, |b| b == b' ' || b == b'\t');
                 Some((from(own, Join::Direct), None))
             }
-            Self::Run(width) => run_goes_on(body, width)
+            Self::Run(width, column) => run_goes_on(body, width)
                 .map(|next| (from(0, Join::Direct), Some(next)))
-                .or_else(|| rest_of_column(false)),
-            Self::Column { exact } => rest_of_column(exact),
+                .or_else(|| rest_of_column(column?)),
+            Self::Column(column) => rest_of_column(column),
             Self::Trace => is_trace(body).then(|| (from(0, Join::Line), Some(self))),
         }
     }
@@ -139,8 +146,8 @@ fn same_stream(last: &str, line: &str) -> bool {
     !line.trim().is_empty() && errors(last) == errors(line)
 }
 
-/// A line that may have been cut at a column.
-pub(super) fn column(line: &str, body: &str, stamped: bool) -> Open {
+/// The column at which a line may have been cut.
+pub(super) fn column(line: &str, body: &str, stamped: bool) -> Option<Column> {
     let end = line.trim_end_matches(['\r', '\n']);
     let width = if line.is_ascii() {
         end.len()
@@ -148,15 +155,9 @@ pub(super) fn column(line: &str, body: &str, stamped: bool) -> Open {
         end.chars().count()
     };
     // Redaction changes widths, and it must find the same messages again.
-    if line.contains(super::token::OPEN) {
-        Open::No
-    } else if COLUMNS.contains(&width) && !stamped {
-        Open::Column { exact: true }
-    } else if width >= MIN_COLUMN && stamped && body.bytes().last().is_some_and(is_inner) {
-        Open::Column { exact: false }
-    } else {
-        Open::No
-    }
+    let cut = COLUMNS.contains(&width) && !line.contains(super::token::OPEN);
+    let inner = body.bytes().last().is_some_and(is_inner);
+    (cut && (!stamped || inner)).then_some(Column { exact: !stamped })
 }
 
 /// True when `line` can be the rest of the line before it.
@@ -249,7 +250,7 @@ fn run_goes_on(body: &str, width: usize) -> Option<Open> {
     let next = if last {
         Open::No
     } else {
-        Open::Run(digits.len())
+        Open::Run(digits.len(), None)
     };
     folded.then_some(next)
 }

@@ -17,13 +17,11 @@ fn scan(text: &str, start: usize, word: &'static str, hits: &mut Hits) {
     if word == BEGIN {
         if let Some(body) = armour_end(text, start) {
             let end = block_end(text, body);
-            hits.spend(end - start);
-            add_lines(text, start, end, hits);
+            add(text, start, end, hits);
         }
     } else if word == PUTTY {
         let end = putty_end(text, start);
-        hits.spend(end - start);
-        add_lines(text, start, end, hits);
+        add(text, start, end, hits);
     } else if text.get(start..).is_some_and(|t| t.starts_with(word)) {
         let end = run_end(text, start, |b| is_base64(b) || b == b'=');
         hits.add(Kind::Privkey, run_start(text, start, 64, is_base64), end);
@@ -58,20 +56,11 @@ fn putty_end(text: &str, start: usize) -> usize {
         })
 }
 
-/// One span per line; collectors' prefixes of the later lines stay.
-fn add_lines(text: &str, start: usize, end: usize, hits: &mut Hits) {
-    let mut at = start;
-    while at < end {
-        let line_end = run_end(text, at, |b| b != b'\n').min(end);
-        let content_end = at + slice(text, at, line_end).trim_end_matches('\r').len();
-        if at == start {
-            hits.add(Kind::Privkey, at, content_end);
-        } else {
-            let from = at + prefix_len(slice(text, at, content_end));
-            hits.add_rest(Kind::Privkey, from, content_end);
-        }
-        at = line_end + 1;
-    }
+/// The whole block; over lines it is cut where it is replaced.
+fn add(text: &str, start: usize, end: usize, hits: &mut Hits) {
+    let end = start + slice(text, start, end).trim_end().len();
+    hits.spend(end - start);
+    hits.add(Kind::Privkey, start, end);
 }
 
 /// Length of what stands before the block's own text on a later line.

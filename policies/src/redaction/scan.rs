@@ -13,12 +13,8 @@ pub(crate) struct Hit {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) kind: Kind,
-    /// Rest of a value that began on an earlier line: blanked, no token.
-    pub(crate) rest: bool,
     /// False when the checksum of the value is wrong.
     pub(crate) verified: bool,
-    /// The value is a bare JSON number or word: the token needs quotes.
-    pub(crate) quote: bool,
 }
 
 /// Work of one call of a validator that looks at its neighbourhood only: most end at the first
@@ -48,15 +44,7 @@ impl<'r> Hits<'r> {
     }
 
     pub(crate) fn add(&mut self, kind: Kind, start: usize, end: usize) {
-        self.push(kind, start, end, false, false);
-    }
-
-    pub(crate) fn add_rest(&mut self, kind: Kind, start: usize, end: usize) {
-        self.push(kind, start, end, true, false);
-    }
-
-    pub(crate) fn add_quoted(&mut self, kind: Kind, start: usize, end: usize) {
-        self.push(kind, start, end, false, true);
+        self.push(kind, start, end, true);
     }
 
     /// A validator that looks further than the neighbourhood of its anchor says how far.
@@ -70,25 +58,20 @@ impl<'r> Hits<'r> {
         self.work <= self.limit
     }
 
-    fn push(&mut self, kind: Kind, start: usize, end: usize, rest: bool, quote: bool) {
+    fn push(&mut self, kind: Kind, start: usize, end: usize, verified: bool) {
         if start < end {
             self.all.push(Hit {
                 start,
                 end,
                 kind,
-                rest,
-                quote,
-                verified: true,
+                verified,
             });
         }
     }
 
     /// A find whose checksum is wrong.
     pub(crate) fn add_unverified(&mut self, kind: Kind, start: usize, end: usize) {
-        self.push(kind, start, end, false, false);
-        if let Some(last) = self.all.last_mut() {
-            last.verified = false;
-        }
+        self.push(kind, start, end, false);
     }
 }
 

@@ -36,8 +36,6 @@ pub(super) struct Found {
     pub(super) what: What,
     /// The value as its view spells it.
     pub(super) value: String,
-    /// Rest of a value that began on an earlier line.
-    pub(super) rest: bool,
     /// A check of the format was right, or the format has none.
     pub(super) verified: bool,
     /// The decoders that led to it, outermost first.
@@ -106,11 +104,11 @@ impl<'r> Search<'r> {
     }
 
     /// The same for the content view of `source`.
-    pub(super) fn content(&mut self, source: &str, view: &View) {
+    pub(super) fn content(&mut self, source: &str, view: &View, guessed: bool) {
         let link = Link {
             view,
             source,
-            class: Some(FRAME),
+            class: Some(if guessed { GUESS } else { FRAME }),
             up: None,
         };
         self.look(&view.text, Some(&link));
@@ -142,9 +140,17 @@ impl<'r> Search<'r> {
 
     fn add(&mut self, text: &str, link: Option<&Link<'_>>, hit: Hit) {
         let value = slice(text, hit.start, hit.end).to_owned();
+        // Text that was joined by guess, or whose `+` was taken for blanks, is not random for that.
+        let joined = link.is_some_and(|l| match l.class {
+            Some(GUESS) => l.view.is_new(hit.start, hit.end),
+            class => class == Some(FORM),
+        });
+        if hit.kind == Kind::Entropy && joined {
+            return;
+        }
         self.push(link, (hit.start, hit.end), What::Value(hit.kind), value);
         if let Some(last) = self.found.last_mut() {
-            (last.rest, last.verified) = (hit.rest, hit.verified);
+            last.verified = hit.verified;
         }
     }
 
@@ -161,7 +167,7 @@ impl<'r> Search<'r> {
             let class = step
                 .class
                 .unwrap_or_else(|| escape_class(slice(step.source, start, end)));
-            if class != FRAME {
+            if class != FRAME && class != GUESS {
                 views.push(class);
             }
             link = step.up;
@@ -172,7 +178,6 @@ impl<'r> Search<'r> {
             end,
             what,
             value,
-            rest: false,
             verified: true,
             views,
         });
@@ -184,9 +189,8 @@ impl<'r> Search<'r> {
             return;
         }
         let folded = link.is_some_and(|l| l.class == Some(FOLD));
-        let fresh = |test: fn(&str) -> bool| {
-            link.is_none_or(|l| l.class == Some(FRAME) || l.view.decoded().any(test))
-        };
+        let fresh =
+            |test: fn(&str) -> bool| link.is_none_or(|l| is_frame(l) || l.view.decoded().any(test));
         self.spend(text.len());
         if fresh(escapes::may_have) {
             self.escapes(text, link, depth);
@@ -206,7 +210,7 @@ impl<'r> Search<'r> {
             let link = Link {
                 view: &view,
                 source: text,
-                class: Some("form"),
+                class: Some(FORM),
                 up: link,
             };
             self.look(&view.text, Some(&link));
@@ -231,7 +235,7 @@ impl<'r> Search<'r> {
     }
 
     fn runs(&mut self, text: &str, link: Option<&Link<'_>>, depth: u8) {
-        let whole = link.is_none_or(|l| l.class == Some(FRAME));
+        let whole = link.is_none_or(|l| is_frame(l));
         let wanted = |start, end| whole || link.is_some_and(|l| l.view.is_new(start, end));
         let mut runs = basen::runs(text, wanted);
         array::runs(text, wanted, &mut runs);
@@ -279,7 +283,14 @@ impl<'r> Search<'r> {
 
 /// The content view has no name: it decodes nothing.
 const FRAME: &str = "frame";
+/// The same of lines of which one may be a record of its own.
+const GUESS: &str = "guess";
 const FOLD: &str = "unicode";
+const FORM: &str = "form";
+
+fn is_frame(link: &Link<'_>) -> bool {
+    matches!(link.class, Some(FRAME | GUESS))
+}
 
 /// Class of the escapes in a source range.
 fn escape_class(source: &str) -> &'static str {

@@ -124,19 +124,13 @@ fn scan(text: &str, at: usize, hits: &mut Hits) {
     if !assigned && !random_like(content) {
         return;
     }
-    if key.quoted && !value.quoted && key.json {
-        hits.add_quoted(Kind::Secret, value.start, value.end);
-    } else {
-        hits.add(Kind::Secret, value.start, value.end);
-    }
+    hits.add(Kind::Secret, value.start, value.end);
 }
 
 struct Key<'a> {
     name: &'a str,
     /// Between quotes.
     quoted: bool,
-    /// Between double quotes that are not escaped, before a colon.
-    json: bool,
     /// First on its line but for blanks and a dash, as in YAML.
     leads: bool,
 }
@@ -167,7 +161,6 @@ fn key_before(text: &str, at: usize) -> Option<Key<'_>> {
     Some(Key {
         name,
         quoted: mark.contains(['"', '\'', '`']),
-        json: mark == "\"" && byte(text, at) == Some(b':'),
         leads,
     })
 }
