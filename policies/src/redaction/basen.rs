@@ -124,9 +124,13 @@ fn group_end(text: &str, start: usize) -> (usize, bool) {
         if stop == next || !alone || stop - next > width.max(128) {
             break;
         }
+        let last = folded && stop - next < width;
         width = stop - next;
         end = stop;
         folded = true;
+        if last {
+            break;
+        }
     }
     (end, folded)
 }

@@ -299,4 +299,8 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_complaints;
+#[cfg(test)]
 mod tests_matrix;
+#[cfg(test)]
+mod tests_rules;

@@ -105,8 +105,8 @@ impl Open {
                 let own = run_end(body, 0, |b| b == b' ' || b == b'\t');
                 Some((from(own, Join::Direct), None))
             }
-            Self::Run(width, column) => run_goes_on(body, width)
-                .map(|next| (from(0, Join::Direct), Some(next)))
+            Self::Run(width, column) => run_goes_on(body, width, is_digits(content_of(held.last)))
+                .map(|last| (from(0, Join::Direct), last.then_some(Self::No)))
                 .or_else(|| rest_of_column(column?)),
             Self::Column(column) => rest_of_column(column),
             Self::Trace => is_trace(body).then(|| (from(0, Join::Line), Some(self))),
@@ -155,7 +155,7 @@ pub(super) fn column(line: &str, body: &str, stamped: bool) -> Option<Column> {
         end.chars().count()
     };
     // Redaction changes widths, and it must find the same messages again.
-    let cut = COLUMNS.contains(&width) && !line.contains(super::token::OPEN);
+    let cut = COLUMNS.contains(&width) && !line.contains(super::token::OPEN) && !is_record(line);
     let inner = body.bytes().last().is_some_and(is_inner);
     (cut && (!stamped || inner)).then_some(Column { exact: !stamped })
 }
@@ -165,6 +165,7 @@ fn column_goes_on(last: &str, line: &str, length: usize, exact: bool) -> bool {
     length <= last.trim_end_matches(['\r', '\n']).len()
         && !line.contains(super::token::OPEN)
         && !is_trace(line)
+        && !is_record(line)
         && line
             .bytes()
             .next()
@@ -238,21 +239,41 @@ pub(super) fn is_trace(body: &str) -> bool {
         || (body.starts_with("    ") && inner.len() + 4 == body.len())
 }
 
-/// The width of the next line of a folded run: it holds nothing but digits.
-fn run_goes_on(body: &str, width: usize) -> Option<Open> {
+fn content_of(line: &str) -> &str {
+    let whole = content(line);
+    slice(line, whole.from, whole.to)
+}
+
+fn is_digits(body: &str) -> bool {
+    body.bytes().all(is_base64)
+}
+
+/// True for the last line of a folded run, false for another one: it holds nothing but digits.
+fn run_goes_on(body: &str, width: usize, pure: bool) -> Option<bool> {
     let own = body.trim();
     let digits = own.trim_end_matches('=');
+    // A short word in small letters is the next line of a text.
+    let word = digits.len() < 16 && own.bytes().all(|b| b.is_ascii_lowercase());
     let folded = !digits.is_empty()
+        && !word
         && digits.bytes().all(is_base64)
         && digits.len() <= width.max(128)
         && (digits.len() >= 16 || width >= 32 || digits.len() < own.len());
-    let last = digits.len() < own.len() || digits.len() < 16;
-    let next = if last {
-        Open::No
-    } else {
-        Open::Run(digits.len(), None)
-    };
-    folded.then_some(next)
+    // All lines but the last are of one width.
+    let short = digits.len() < 16 || (pure && digits.len() < width);
+    folded.then_some(digits.len() < own.len() || short)
+}
+
+/// A line of logfmt or a JSON record begins a record of its own and is none that was cut.
+fn is_record(line: &str) -> bool {
+    let line = line.trim_end();
+    let key = run_end(line, 0, |b| b.is_ascii_lowercase());
+    (line.starts_with('{') && line.ends_with('}'))
+        || (byte(line, key) == Some(b'=')
+            && matches!(
+                slice(line, 0, key),
+                "time" | "ts" | "t" | "at" | "level" | "date"
+            ))
 }
 
 /// Bytes that can stand inside a value.

@@ -57,6 +57,8 @@ pub(super) struct Search<'r> {
     rules: &'r Rules,
     bytes: u64,
     decoded: u64,
+    /// Bytes that were decoded in vain: they were too many.
+    refused: u64,
     /// Bytes visited.
     pub(super) work: u64,
     pub(super) found: Vec<Found>,
@@ -69,6 +71,7 @@ impl<'r> Search<'r> {
             rules,
             bytes,
             decoded: 0,
+            refused: 0,
             work: 0,
             found: Vec::new(),
         }
@@ -76,11 +79,14 @@ impl<'r> Search<'r> {
 
     /// True when the budget is spent: then nothing may be said about the text.
     pub(super) const fn is_over(&self) -> bool {
-        self.work > self.limit() || self.decoded > self.decodable()
+        self.work > self.limit()
+            || self.decoded > self.decodable()
+            || self.refused > 2 * FREE_DECODED
     }
 
     const fn limit(&self) -> u64 {
-        let bytes = self.bytes.saturating_add(self.decoded);
+        let decoded = self.decoded.saturating_add(self.refused);
+        let bytes = self.bytes.saturating_add(decoded);
         WORK_PER_BYTE
             .saturating_mul(bytes)
             .saturating_add(FREE_WORK)
@@ -254,6 +260,7 @@ impl<'r> Search<'r> {
                     self.enter(text, &view, Some(run.class), link, depth);
                 }
                 Content::Text(_) | Content::TooLarge => {
+                    self.refused = self.refused.saturating_add(run.decoded);
                     self.push(link, span, What::Budget, String::new());
                 }
             }
