@@ -5,12 +5,19 @@ use super::secret::{is_placeholder, random_like};
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
+    name: "auth",
     anchor: Anchor::Literals(
         &[
             "authorization",
             "x-api-key",
             "x-auth-token",
             "x-access-token",
+            "api-key:",
+            "x-goog-api-key",
+            "x-vault-token",
+            "x-amz-security-token",
+            "subscription-key",
+            "private-token",
             "cookie",
             "bearer ",
         ],
@@ -56,20 +63,31 @@ fn scan(text: &str, start: usize, word: &'static str, hits: &mut Hits) {
     }
 }
 
-/// Skips the end of the key, the separator and an opening quote.
+/// Skips the end of the key, the separator and an opening quote. Between a quoted name and its
+/// value, tuples have a comma and messages of gRPC the word `value`.
 fn value_start(text: &str, at: usize) -> Option<(usize, Option<u8>)> {
     let key_end = run_end(text, at, |b| {
         matches!(b, b'"' | b'\'' | b'\\' | b' ' | b']')
     });
-    let separator = run_end(text, key_end, |b| matches!(b, b':' | b'=' | b'>'));
-    if separator == key_end || separator > key_end + 2 || key_end > at + 4 {
+    let quoted = slice(text, at, key_end).contains(['"', '\'']);
+    let comma = quoted && byte(text, key_end) == Some(b',');
+    let worded = quoted && slice(text, key_end, key_end + 6) == "value:";
+    let separator = if comma {
+        key_end + 1
+    } else if worded {
+        key_end + 6
+    } else {
+        run_end(text, key_end, |b| matches!(b, b':' | b'=' | b'>'))
+    };
+    if separator == key_end || (!worded && separator > key_end + 2) || key_end > at + 4 {
         return None;
     }
     let from = run_end(text, separator, |b| {
         matches!(b, b' ' | b'\t' | b'\\' | b'[')
     });
     match byte(text, from)? {
-        q @ (b'"' | b'\'') => Some((from + 1, Some(q))),
+        q @ (b'"' | b'\'' | b'`') => Some((from + 1, Some(q))),
+        _ if comma => None,
         _ => Some((from, None)),
     }
 }
@@ -77,38 +95,71 @@ fn value_start(text: &str, at: usize) -> Option<(usize, Option<u8>)> {
 fn value_end(text: &str, from: usize, quote: Option<u8>) -> usize {
     match quote {
         Some(q) => run_end(text, from, |b| b != q && b != b'\n' && b != b'\\'),
-        None => run_end(text, from, |b| !matches!(b, b'"' | b'\'' | b'\n' | b'\r')),
+        None => {
+            let end = run_end(text, from, |b| !matches!(b, b'"' | b'\'' | b'\n' | b'\r'));
+            // The backslashes of an escaped quote or line end belong to what is around the value.
+            let escaped = slice(text, from, end).trim_end_matches('\\').len();
+            let broken = ["\\n", "\\r"]
+                .iter()
+                .filter_map(|sign| slice(text, from, end).find(sign))
+                .min();
+            from + broken.map_or(escaped, |at| at.min(escaped))
+        }
     }
+}
+
+/// Basic credentials are named by what they decode to, so that their spelling does not matter.
+pub(super) fn canonical(text: &str) -> String {
+    data_encoding::BASE64
+        .decode(text.as_bytes())
+        .ok()
+        .filter(|pair| pair.contains(&b':'))
+        .and_then(|pair| String::from_utf8(pair).ok())
+        .unwrap_or_else(|| text.to_owned())
 }
 
 fn header(text: &str, from: usize, end: usize, quoted: bool, hits: &mut Hits) {
     let value = slice(text, from, end);
-    let (scheme, rest) = value.split_once(' ').unwrap_or(("", value));
-    let known = SCHEMES.contains(&scheme.to_ascii_lowercase().as_str());
-    let (from, rest) = if known {
-        let rest = rest.trim_start();
+    let (first, rest) = value.split_once(' ').unwrap_or((value, ""));
+    let rest = rest.trim_start();
+    let named = |list: &[&str]| list.iter().any(|name| first.eq_ignore_ascii_case(name));
+    let known = named(SCHEMES);
+    // Any other word of letters is a scheme too, if one thing stands behind it that is no word.
+    let letters = first.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-');
+    let one = word_end(rest);
+    let unknown = letters
+        && !first.is_empty()
+        && (random_like(slice(rest, 0, one)) || (quoted && one == rest.len() && one > 0));
+    let (start, credential) = if known || unknown {
         (end - rest.len(), rest)
     } else {
         (from, value)
     };
-    let many = ["digest", "aws4-hmac-sha256", "signature", "hawk", "mac"]
-        .contains(&scheme.to_ascii_lowercase().as_str());
+    let many = named(&["digest", "aws4-hmac-sha256", "signature", "hawk", "mac"]);
     let length = if quoted || (known && many) {
-        rest.trim_end().len()
+        credential.trim_end().len()
     } else {
-        rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '}' | ')' | ']'))
-            .unwrap_or(rest.len())
+        word_end(credential)
     };
-    let credential = slice(rest, 0, length);
+    let found = slice(credential, 0, length);
     // Prose goes on behind `authorization: `; a header has one word there, or one like a key.
-    let prose = !quoted && !known && length < rest.trim_end().len() && !random_like(credential);
+    let more = length < credential.trim_end().len();
+    let prose = !quoted && !known && more && !random_like(found);
     if length > 1
         && !prose
-        && !is_placeholder(credential)
-        && !SCHEMES.contains(&credential.to_ascii_lowercase().as_str())
+        && !is_placeholder(found)
+        && !SCHEMES
+            .iter()
+            .any(|scheme| found.eq_ignore_ascii_case(scheme))
     {
-        hits.add(Kind::Auth, from, from + length);
+        hits.add(Kind::Auth, start, start + length);
     }
+}
+
+/// End of the first word of a credential.
+fn word_end(text: &str) -> usize {
+    text.find(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '}' | ')' | ']'))
+        .unwrap_or(text.len())
 }
 
 /// A credential after `Bearer ` without a header in front.
@@ -156,6 +207,12 @@ mod tests {
             format!("proxy-authorization: {secret} x"),
             format!("> X-Api-Key: {secret}"),
             format!("sent Bearer {secret} to peer"),
+            format!("Authorization: Custom {secret}"),
+            format!("('authorization', 'Bearer {secret}')"),
+            format!("headers {{key:\"authorization\" value:\"Bearer {secret}\"}}"),
+            format!("map[Authorization:[Bearer {secret}] Accept:[*/*]]"),
+            format!("X-Vault-Token: {secret}"),
+            format!("curl -H 'Authorization: Basic {secret}' http://x"),
         ] {
             assert_found(&text, &secret, "auth");
         }
@@ -164,6 +221,18 @@ mod tests {
             &format!("Set-Cookie: sid={secret}; Path=/x; HttpOnly"),
             &secret,
             "cookie",
+        );
+    }
+
+    #[test]
+    fn an_escaped_quote_behind_a_value_stays() {
+        let secret = ["8d6c69656f", "7649f86e4d20"].concat();
+        let text = format!("{{\"r\":\"{{\\\"msg\\\":\\\"Cookie: sid={secret}\\\"}}\"}}");
+        assert_found(&text, &secret, "cookie");
+        assert_found(
+            &format!("Authorization: {secret}\\nHost: x"),
+            &secret,
+            "auth",
         );
     }
 
@@ -179,6 +248,7 @@ mod tests {
             "Authorization: ***",
             "may require authorization: server message: insufficient_scope",
             "cookie_count=12",
+            "authorization: access denied by policy",
         ] {
             assert_survives(text);
         }

@@ -10,6 +10,7 @@ use super::scan::{Hits, before, byte, run_end, run_start, slice};
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
+    name: "email",
     anchor: Anchor::Bytes(b'@', b'@', scan),
 };
 

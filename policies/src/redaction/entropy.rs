@@ -6,11 +6,12 @@
 
 use std::sync::LazyLock;
 
-use super::context::own_key;
+use super::context::{has_context, own_key};
 use super::scan::{Hits, before, run_end, run_start, run_within, slice};
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
+    name: "entropy",
     anchor: Anchor::Text(scan),
 };
 
@@ -53,6 +54,16 @@ const PUBLIC: &[&str] = &[
     "span",
     "cursor",
     "etags",
+];
+
+/// Words that announce a digest.
+const DIGESTS: &[&str] = &[
+    "digest",
+    "checksum",
+    "fingerprint",
+    "etag",
+    "integrity",
+    "thumbprint",
 ];
 
 /// How public keys, certificates in base64 and their PEM in base64 begin.
@@ -181,11 +192,13 @@ const fn class(b: u8) -> Class {
 /// 6.6 bits is random. Of random base64, 999 in 1000 strings of 32 letters are above it.
 fn is_random(run: &str) -> bool {
     let (mut surprise, mut letters, mut changes, mut pairs) = (0_u64, 0_u64, 0_u64, 0_u64);
+    let mut ordered = 0_u64;
     for part in parts(run) {
         for pair in part.as_bytes().windows(2) {
             let [a, b] = pair else { continue };
             let (first, second) = (class(*a), class(*b));
             pairs += 1;
+            ordered += u64::from(*b == a.wrapping_add(1));
             let initial = first == Class::Upper && second == Class::Lower;
             changes += u64::from(first != second && !initial);
             let hump = first == Class::Lower && second == Class::Upper;
@@ -196,7 +209,9 @@ fn is_random(run: &str) -> bool {
         }
     }
     // All in quarter bits, times ten to stay with whole numbers.
+    // An alphabet is a row, not a secret.
     pairs >= 16
+        && ordered * 4 < pairs
         && letters > 0
         && 10 * (surprise * pairs + 24 * changes * letters) > 264 * letters * pairs
 }
@@ -222,7 +237,11 @@ fn is_public(text: &str, start: usize, end: usize) -> bool {
     let line = slice(text, line_start, run_within(text, end, MAX, |b| b != b'\n'));
     let alone = matches!(run.len(), 64 | 76) && run.len() == line.trim().len();
     let armoured = line.contains("CERTIFICATE") || line.contains("PUBLIC KEY");
-    alone || armoured || has_public_key(own_key(text, start)) || is_weak_etag(text, start)
+    alone
+        || armoured
+        || has_public_key(own_key(text, start))
+        || is_weak_etag(text, start)
+        || has_context(text, start, DIGESTS)
 }
 
 /// `W/"..."`
@@ -234,7 +253,7 @@ fn is_weak_etag(text: &str, start: usize) -> bool {
 
 /// True when a segment of the key names something public.
 fn has_public_key(key: &str) -> bool {
-    super::context::has_context(key, key.len(), PUBLIC)
+    has_context(key, key.len(), PUBLIC)
         || ["sha1", "sha256", "sha512", "x-amz-id-2"]
             .iter()
             .any(|name| key.to_ascii_lowercase().contains(name))
@@ -244,27 +263,38 @@ fn has_public_key(key: &str) -> bool {
 mod tests {
     use crate::redaction::testing::{assert_found, assert_survives};
 
-    const RANDOM: &str = "q7Xv2LmKz9RbT5cWe8VhY4dNf6H0gJ1sUa3Po";
+    /// Thirty-seven letters at random, and the same on every machine.
+    fn random() -> String {
+        let letters = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789";
+        format!(
+            "q7{}",
+            crate::redaction::generate::Rng::new(3).text(letters, 35)
+        )
+    }
 
     #[test]
     fn random_strings_are_found_and_only_they() {
-        assert_found(&format!("got {RANDOM} back"), RANDOM, "entropy");
-        let slashed = [&RANDOM[..20], "/", &RANDOM[20..]].concat();
+        let value = random();
+        assert_found(&format!("got {value} back"), &value, "entropy");
+        let slashed = [&value[..20], "/", &value[20..]].concat();
         assert_found(&format!("x=\"{slashed}\""), &slashed, "entropy");
     }
 
     #[test]
     fn names_paths_digests_and_public_values_stay() {
+        let value = random();
         for text in [
             "ReconcilePersistentVolumeClaim2HandlerFactoryBean".to_owned(),
             "io/netty/handler/codec/http2/Http2ConnectionHandler".to_owned(),
             "/Users/build/Cache2/3f9a0c7be1d248655a3f9a0c7be1d248655a3f9a/Merged".to_owned(),
             "TLS13-AES128-GCM-SHA256-X25519-Kyber768".to_owned(),
-            format!("integrity sha384-{RANDOM}{RANDOM}"),
-            format!("SHA256:{RANDOM}"),
-            format!("etag=\"{RANDOM}\""),
-            format!("request_id={RANDOM}"),
-            format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5{RANDOM}"),
+            format!("integrity sha384-{value}{value}"),
+            format!("SHA256:{value}"),
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".to_owned(),
+            format!("name=\"digest\" value=\"{value}\""),
+            format!("etag=\"{value}\""),
+            format!("request_id={value}"),
+            format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5{value}"),
             "3f9a0c7be1d248655a3f9a0c7be1d248655a3f9a0c7be1d248655a".to_owned(),
             "550E8400-E29B-41D4-A716-446655440000/550e8400-e29b-41d4-a716-446655440000".to_owned(),
         ] {

@@ -11,6 +11,7 @@ use super::{Anchor, Entity, Kind};
 /// How a header begins in base64url: a brace and a quote, a blank, a line end or a tab, also behind
 /// one blank or two. The automaton folds letter case; what is decoded decides.
 pub(crate) const ENTITY: Entity = Entity {
+    name: "jwt",
     anchor: Anchor::Literals(
         &[
             "eyA", "eyB", "eyC", "eyD", "eyI", "eyJ", "eyK", "eyL", "ewo", "ewp", "ewq", "ewr",
@@ -62,20 +63,45 @@ static LENIENT: LazyLock<Option<Encoding>> = LazyLock::new(|| {
     spec.encoding().ok()
 });
 
-fn is_header(segment: &str) -> bool {
+fn header(segment: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
     let mut bits = segment.trim_end_matches('=').as_bytes();
     // One letter more than a whole group is not decodable; the rest is still a header.
     if bits.len() % 4 == 1 {
         bits = bits.get(..bits.len() - 1).unwrap_or(&[]);
     }
-    let Some(encoding) = LENIENT.as_ref() else {
-        return false;
-    };
-    let Ok(bytes) = encoding.decode(bits) else {
-        return false;
-    };
-    serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&bytes)
-        .is_ok_and(|map| map.contains_key("alg") || map.contains_key("enc"))
+    let bytes = LENIENT.as_ref()?.decode(bits).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+fn is_header(segment: &str) -> bool {
+    header(segment).is_some_and(|map| map.contains_key("alg") || map.contains_key("enc"))
+}
+
+/// The algorithm, if it is one of those that are registered: another text could be anything.
+pub(super) fn algorithm(token: &str) -> Option<&'static str> {
+    const KNOWN: &[&str] = &[
+        "none",
+        "HS256",
+        "HS384",
+        "HS512",
+        "RS256",
+        "RS384",
+        "RS512",
+        "ES256",
+        "ES384",
+        "ES512",
+        "PS256",
+        "PS384",
+        "PS512",
+        "EdDSA",
+        "dir",
+        "RSA-OAEP",
+        "RSA-OAEP-256",
+        "ECDH-ES",
+    ];
+    let map = header(token.split('.').next()?)?;
+    let alg = map.get("alg")?.as_str()?;
+    KNOWN.iter().copied().find(|known| *known == alg)
 }
 
 #[cfg(test)]

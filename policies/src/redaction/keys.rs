@@ -8,6 +8,7 @@ use super::scan::{Hits, before, byte, run_within, slice};
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
+    name: "keys",
     anchor: Anchor::Literals(PREFIXES, scan),
 };
 

@@ -358,7 +358,8 @@ fn name(span: &Span, line: u64, minter: &Minter) -> Finding {
     let (kind, token) = match best.what {
         What::Value(kind) => {
             let canonical = kind.canonical(&best.value);
-            let token = minter.pseudonym(kind.name(), &kind.hint(), kind.class(), &canonical);
+            let hint = kind.hint(&best.value, minter);
+            let token = minter.pseudonym(kind.name(), &hint, kind.class(), &canonical);
             (kind.name(), token)
         }
         What::Budget => ("dropped", minter.close("dropped:budget")),

@@ -32,6 +32,7 @@ mod keys;
 mod map;
 mod message;
 mod natid;
+mod network;
 mod open;
 mod options;
 mod pan;
@@ -51,6 +52,7 @@ mod urlcred;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use unicode_normalization::UnicodeNormalization as _;
 
 pub use options::{Allowed, Error, Options, Pack, Profile, Rules};
 pub use stream::Redactor;
@@ -75,6 +77,7 @@ pub(crate) enum Kind {
     Phone,
     Term,
     Entropy,
+    Network(&'static str),
 }
 
 impl Kind {
@@ -96,6 +99,7 @@ impl Kind {
             Self::Phone => "phone",
             Self::Term => "term",
             Self::Entropy => "entropy",
+            Self::Network(what) => what,
         }
     }
 
@@ -106,6 +110,7 @@ impl Kind {
             Self::Pan(_) => "pan",
             Self::Iban => "iban",
             Self::Phone => "phone",
+            Self::Network(_) => "network",
             Self::Privkey
             | Self::Key(_)
             | Self::Jwt
@@ -120,14 +125,18 @@ impl Kind {
         }
     }
 
-    /// Hint after the id.
-    fn hint(self) -> String {
+    /// Hint after the id; it holds no personal data.
+    fn hint(self, value: &str, minter: &token::Minter) -> String {
         match self {
             Self::Pan(brand) => format!("brand={brand}"),
             Self::Natid(pack) => format!("pack={pack}"),
+            Self::Jwt => jwt::algorithm(value).map_or_else(String::new, |alg| format!("alg={alg}")),
+            Self::Network(_) => network::class_and_subnet(value)
+                .map_or_else(String::new, |(class, subnet)| {
+                    format!("net={class},sub={}", minter.short(&subnet))
+                }),
             Self::Privkey
             | Self::Key(_)
-            | Self::Jwt
             | Self::Auth
             | Self::Cookie
             | Self::Urlcred
@@ -144,8 +153,9 @@ impl Kind {
     /// The spelling that the id is computed from.
     fn canonical(self, text: &str) -> String {
         match self {
-            Self::Email | Self::Term => text.to_lowercase(),
+            Self::Email | Self::Term => text.nfkc().collect::<String>().to_lowercase(),
             Self::Phone => phone::canonical(text),
+            Self::Network(_) => network::canonical(text),
             Self::Pan(_) | Self::Ssn => text.chars().filter(char::is_ascii_digit).collect(),
             Self::Iban | Self::Natid(_) => text
                 .chars()
@@ -153,9 +163,9 @@ impl Kind {
                 .map(|c| c.to_ascii_uppercase())
                 .collect(),
             Self::Privkey => text.split_whitespace().collect(),
+            Self::Auth => auth::canonical(text),
             Self::Key(_)
             | Self::Jwt
-            | Self::Auth
             | Self::Cookie
             | Self::Urlcred
             | Self::Secret
@@ -181,6 +191,8 @@ pub(crate) enum Anchor {
 
 /// One entity: a file of this folder.
 pub(crate) struct Entity {
+    /// Name of its file.
+    pub(crate) name: &'static str,
     /// What leads to it.
     pub(crate) anchor: Anchor,
 }
@@ -202,7 +214,13 @@ pub(crate) const ENTITIES: &[Entity] = &[
     phone::ENTITY,
     term::ENTITY,
     entropy::ENTITY,
+    network::ENTITY,
 ];
+
+/// Names of all entities, as docs/redaction.md explains them.
+pub fn entities() -> impl Iterator<Item = &'static str> {
+    ENTITIES.iter().map(|entity| entity.name)
+}
 
 /// What a run of the redactor did, by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -292,6 +310,8 @@ pub(crate) fn decoded_runs(text: &str) -> Vec<(usize, usize, String)> {
     basen::texts(text)
 }
 
+#[cfg(test)]
+mod entity_tests;
 #[cfg(test)]
 mod identifier_tests;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::scan::{Hits, before, byte};
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
+    name: "natid",
     anchor: Anchor::Digits(scan),
 };
 

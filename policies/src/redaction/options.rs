@@ -178,6 +178,11 @@ impl Rules {
         Ok(Self { options, terms })
     }
 
+    /// True in profile `strict`.
+    pub(super) fn is_strict(&self) -> bool {
+        self.options.profile == Profile::Strict
+    }
+
     /// True when any pack is chosen.
     pub(super) fn has_packs(&self) -> bool {
         !self.options.packs.is_empty()

@@ -7,6 +7,7 @@ use super::scan::{Hits, before, byte, run_end};
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
+    name: "pan",
     anchor: Anchor::Digits(scan),
 };
 

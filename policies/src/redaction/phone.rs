@@ -9,6 +9,7 @@ use super::scan::{Hits, before, byte, slice};
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
+    name: "phone",
     anchor: Anchor::Digits(scan),
 };
 
@@ -217,20 +218,19 @@ fn national(text: &str, start: usize, hits: &mut Hits) {
     } else {
         start
     };
-    if !has_context(text, from, CONTEXT) {
-        return;
-    }
-    let own = own_key(text, from);
-    if ends_with_segment(own, COUNTS) {
-        return;
-    }
+    // What costs least refuses first: digit runs are everywhere in a log.
     let Some(number) = read(text, from) else {
         return;
     };
-    let keyed = !own.is_empty() && has_context(text, from, CONTEXT);
-    let whole = (7..=15).contains(&number.count) && number.dots != 1 && ends(text, number.end);
+    if !(7..=15).contains(&number.count) || number.dots == 1 || !ends(text, number.end) {
+        return;
+    }
+    let own = own_key(text, from);
+    if ends_with_segment(own, COUNTS) || !has_context(text, from, CONTEXT) {
+        return;
+    }
     // In prose a bare run of digits beside `mobile` can be anything; a key says what it is.
-    if whole && (keyed || number.groups > 1 || number.digits.first() == Some(&0)) {
+    if !own.is_empty() || number.groups > 1 || number.digits.first() == Some(&0) {
         hits.add(Kind::Phone, from, number.end);
     }
 }

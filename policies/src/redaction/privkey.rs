@@ -5,8 +5,31 @@ use super::{Anchor, Entity, Kind};
 
 /// `b3BlbnNzaC1rZXkt` is how the body of an OpenSSH key begins, with or without its armour.
 pub(crate) const ENTITY: Entity = Entity {
-    anchor: Anchor::Literals(&[BEGIN, PUTTY, "b3BlbnNzaC1rZXkt"], scan),
+    name: "privkey",
+    anchor: Anchor::Literals(
+        &[
+            BEGIN,
+            PUTTY,
+            SSH2,
+            "b3BlbnNzaC1rZXkt",
+            // Inside the first letters of bodies without armour: version and algorithm of PKCS #1,
+            // of PKCS #8 and of elliptic keys, and the object id of encrypted ones.
+            "IBAAKC",
+            "IBAAKB",
+            "IBADANBgkqhki",
+            "AgEAMB",
+            "MC4CAQAwBQYD",
+            "MFECAQEwBQYD",
+            "MHcCAQEEI",
+            "AgEBBD",
+            "AgEBBE",
+            "BgkqhkiG9w0BBQ0",
+        ],
+        scan,
+    ),
 };
+
+const SSH2: &str = "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY";
 
 const BEGIN: &str = "-----BEGIN ";
 const PUTTY: &str = "PuTTY-User-Key-File-";
@@ -20,12 +43,37 @@ fn scan(text: &str, start: usize, word: &'static str, hits: &mut Hits) {
             add(text, start, end, hits);
         }
     } else if word == PUTTY {
+        // The version stands behind the name.
+        let version = start + PUTTY.len();
+        if !byte(text, version).is_some_and(|b| b.is_ascii_digit()) {
+            return;
+        }
         let end = putty_end(text, start);
         add(text, start, end, hits);
+    } else if word == SSH2 {
+        let label = start + SSH2.len();
+        if slice(text, label, label + 5) != " ----" {
+            return;
+        }
+        let end = ssh2_end(text, start);
+        add(text, start, end, hits);
     } else if text.get(start..).is_some_and(|t| t.starts_with(word)) {
+        let from = run_start(text, start, 64, is_base64);
         let end = run_end(text, start, |b| is_base64(b) || b == b'=');
-        hits.add(Kind::Privkey, run_start(text, start, 64, is_base64), end);
+        // A sequence comes first in every key, but for the magic words of OpenSSH.
+        let sequence = slice(text, from, from + 1) == "M" && start - from <= 32;
+        if end - from >= 60 && (word.starts_with("b3") || sequence) {
+            hits.add(Kind::Privkey, from, end);
+        }
     }
+}
+
+fn ssh2_end(text: &str, start: usize) -> usize {
+    text.get(start..)
+        .and_then(|t| t.find("---- END"))
+        .map_or(text.len(), |n| {
+            run_end(text, start + n, |b| b != b'\n' && b != b'\r')
+        })
 }
 
 /// End of `-----BEGIN ... PRIVATE KEY-----` that begins at `start`.
@@ -179,7 +227,7 @@ fn short_tail(line: &str, tail: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::redaction::testing::{assert_survives, key, pem};
+    use crate::redaction::testing::{assert_found, assert_survives, key, pem};
 
     #[test]
     fn a_block_over_lines_is_one_token_and_every_line_stays() {
@@ -222,6 +270,26 @@ mod tests {
             !out.contains("MII") && out.ends_with("INFO up and running"),
             "{out}"
         );
+    }
+
+    #[test]
+    fn bodies_without_armour_are_found() {
+        let body = |der: &[u8]| {
+            let mut bytes = der.to_vec();
+            bytes.extend(crate::redaction::generate::Rng::new(3).bytes(120));
+            data_encoding::BASE64.encode(&bytes)
+        };
+        for der in [
+            &b"\x30\x82\x04\xa4\x02\x01\x00\x02\x82\x01\x01"[..],
+            b"\x30\x82\x04\xbd\x02\x01\x00\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01",
+            b"\x30\x81\x87\x02\x01\x00\x30\x13\x06\x07",
+            b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b",
+            b"\x30\x77\x02\x01\x01\x04\x20\x11",
+            b"openssh-key-v1\0",
+        ] {
+            let value = body(der);
+            assert_found(&format!("data {value} end"), &value, "privkey");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Values of sensitive keys: `key = value` in JSON, YAML, logfmt, environment, query strings.
 
-use super::scan::{Hits, byte, is_word, run_end, run_start, slice};
+use super::scan::{Hits, byte, is_word, run_end, run_start, run_within, slice};
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
+    name: "secret",
     anchor: Anchor::Bytes(b'=', b':', scan),
 };
 
@@ -23,6 +24,10 @@ const SENSITIVE: &[&str] = &[
     "passwd",
     "password",
     "passwort",
+    "kennwort",
+    "contrasena",
+    "senha",
+    "motdepasse",
     "psk",
     "pwd",
     "secret",
@@ -42,6 +47,9 @@ const ENDINGS: &[&str] = &[
     "privatekey",
     "accountkey",
     "sharedkey",
+    "signingkey",
+    "encryptionkey",
+    "masterkey",
 ];
 /// Words before `key` that make it a secret.
 const KEY_OF: &[&str] = &[
@@ -55,8 +63,6 @@ const KEY_OF: &[&str] = &[
     "shared",
     "signing",
 ];
-/// Members of a JSON web key that are secret.
-const JWK: &[&str] = &["d", "p", "q", "dp", "dq", "qi", "k"];
 /// Words that stand where a value could, and are none.
 const WORDS: &[&str] = &[
     "null",
@@ -108,8 +114,22 @@ fn scan(text: &str, at: usize, hits: &mut Hits) {
     let Some(key) = key_before(text, at) else {
         return;
     };
-    let jwk = JWK.contains(&key.name) && key.quoted && text.contains("\"kty\"");
-    if !jwk && !is_sensitive(key.name) {
+    let rare = match key.name {
+        "auth" | "_auth" => return docker_auth(text, at, hits),
+        "value" => names_variable(text, at),
+        "d" | "p" | "q" | "dp" | "dq" | "qi" | "k" => is_jwk(text, at, &key),
+        _ => false,
+    };
+    let jwk = rare && key.name != "value";
+    if !rare && !is_sensitive(key.name) {
+        let plural =
+            key.name.ends_with(['s', 'S']) && is_sensitive(key.name.trim_end_matches(['s', 'S']));
+        if plural {
+            list(text, at, hits);
+        }
+        return;
+    }
+    if list(text, at, hits) {
         return;
     }
     let Some(value) = value_after(text, at) else {
@@ -120,19 +140,71 @@ fn scan(text: &str, at: usize, hits: &mut Hits) {
     if content.len() < 2 || is_placeholder(content) {
         return;
     }
-    let assigned = byte(text, at) == Some(b'=') || key.quoted || value.quoted || key.leads;
+    let assigned =
+        byte(text, at) == Some(b'=') || key.quoted || value.quoted || leads(text, key.start);
     if !assigned && !random_like(content) {
         return;
     }
-    hits.add(Kind::Secret, value.start, value.end);
+    let kind = if jwk { Kind::Privkey } else { Kind::Secret };
+    hits.add(kind, value.start, value.end);
 }
 
-struct Key<'a> {
-    name: &'a str,
+/// `"passwords": ["one", "two"]`: every element that is quoted.
+fn list(text: &str, at: usize, hits: &mut Hits) -> bool {
+    let open = run_end(text, at + 1, |b| b == b' ');
+    if byte(text, open) != Some(b'[') {
+        return false;
+    }
+    let mut next = open + 1;
+    for _ in 0..64 {
+        let quote = run_end(text, next, |b| matches!(b, b' ' | b','));
+        let Some(q @ (b'"' | b'\'')) = byte(text, quote) else {
+            break;
+        };
+        let end = quoted_end(text, quote + 1, q, 0);
+        if end > quote + 2 && !is_placeholder(slice(text, quote + 1, end)) {
+            hits.add(Kind::Secret, quote + 1, end);
+        }
+        next = end + 1;
+    }
+    next > open + 1
+}
+
+/// `"auth": "..."` of a registry login, whose value decodes to a user and a password.
+fn docker_auth(text: &str, at: usize, hits: &mut Hits) {
+    let Some(value) = value_after(text, at) else {
+        return;
+    };
+    let decoded = data_encoding::BASE64.decode(slice(text, value.start, value.end).as_bytes());
+    if decoded.is_ok_and(|bytes| bytes.len() > 3 && bytes.is_ascii() && bytes.contains(&b':')) {
+        hits.add(Kind::Auth, value.start, value.end);
+    }
+}
+
+/// `{"name":"DB_PASSWORD","value":"..."}`: a sensitive name precedes the key `value`.
+fn names_variable(text: &str, at: usize) -> bool {
+    let from = run_start(text, at, 96, |b| b != b'{' && b != b'\n');
+    let Some((_, rest)) = slice(text, from, at).split_once("name") else {
+        return false;
+    };
+    let rest = rest.trim_start_matches(['"', '\'', '\\', ' ', ':', '=']);
+    is_sensitive(slice(rest, 0, run_end(rest, 0, is_key)))
+}
+
+/// A member of a JSON web key.
+fn is_jwk(text: &str, at: usize, key: &Key<'_>) -> bool {
+    let from = run_start(text, at, 2048, |b| b != b'{');
+    let to = run_within(text, at, 2048, |b| b != b'}');
+    key.quoted
+        && memchr::memmem::find(text.as_bytes().get(from..to).unwrap_or(&[]), b"kty").is_some()
+}
+
+pub(super) struct Key<'a> {
+    pub(super) name: &'a str,
     /// Between quotes.
     quoted: bool,
-    /// First on its line but for blanks and a dash, as in YAML.
-    leads: bool,
+    /// Where it begins, with dashes.
+    start: usize,
 }
 
 const fn is_key(b: u8) -> bool {
@@ -140,78 +212,113 @@ const fn is_key(b: u8) -> bool {
 }
 
 /// The key that ends before the separator at `at`.
-fn key_before(text: &str, at: usize) -> Option<Key<'_>> {
+pub(super) fn key_before(text: &str, at: usize) -> Option<Key<'_>> {
     let blank = run_start(text, at, 4, |b| b == b' ' || b == b'\t');
     let quotes = run_start(text, blank, 4, |b| {
         matches!(b, b'"' | b'\'' | b'\\' | b'`' | b']')
     });
     let start = run_start(text, quotes, 65, is_key);
     let name = slice(text, start, quotes);
-    let dashes = name.len() - name.trim_start_matches('-').len();
     let name = name.trim_start_matches(['-', '.']);
-    if name.is_empty() || quotes - start > 64 {
+    if name.is_empty() {
         return None;
     }
     let mark = slice(text, quotes, blank);
-    let line = slice(text, 0, start).rsplit('\n').next().unwrap_or("");
-    let leads = dashes > 0
-        || line.trim().is_empty()
-        || line.trim() == "-"
-        || line.trim_end().ends_with("export");
     Some(Key {
         name,
+        start,
         quoted: mark.contains(['"', '\'', '`']),
-        leads,
     })
 }
 
-/// Splits at `_ - .` and at changes of case, and judges the last segment.
+/// True for a key that is first on its line but for blanks and dashes, as in YAML, or for `export`.
+fn leads(text: &str, start: usize) -> bool {
+    let from = run_start(text, start, 64, |b| b != b'\n');
+    let before = slice(text, from, start).trim();
+    before.chars().all(|c| c == '-') && (before.is_empty() || start - from < 64)
+        || before.ends_with("export")
+        || byte(text, start) == Some(b'-')
+}
+
+/// Judges the last segment of a key; segments are cut at `_ - .` and before a capital letter that
+/// follows a small one or a digit. Nearly every key of a log is refused here, so that nothing is
+/// allocated.
 pub(super) fn is_sensitive(name: &str) -> bool {
-    let mut segments: Vec<String> = Vec::new();
-    let mut lower = false;
-    for c in name.chars() {
-        let cut = matches!(c, '_' | '-' | '.');
-        if cut || (c.is_ascii_uppercase() && lower) || segments.is_empty() {
-            segments.push(String::new());
-        }
-        lower = c.is_ascii_lowercase() || c.is_ascii_digit();
-        if !cut && let Some(last) = segments.last_mut() {
-            last.push(c.to_ascii_lowercase());
-        }
-    }
-    let mut from_end = segments.iter().rev().filter(|s| !s.is_empty());
-    let Some(last) = from_end.next() else {
+    let mut segments = Segments(name.as_bytes());
+    let Some(mut last) = segments.next() else {
         return false;
     };
     // A number counts values of the same name: `PASSWORD_2`.
-    let last = if last.bytes().all(|b| b.is_ascii_digit()) {
-        match from_end.next() {
-            Some(before) => before,
+    if last.iter().all(u8::is_ascii_digit) {
+        match segments.next() {
+            Some(before) => last = before,
             None => return false,
         }
-    } else {
-        last
-    };
-    if last == "key" {
-        return from_end
-            .next()
-            .is_some_and(|s| KEY_OF.contains(&s.as_str()));
     }
-    SENSITIVE.contains(&last.as_str())
-        || ENDINGS
+    let is = |segment: &[u8], word: &str| segment.eq_ignore_ascii_case(word.as_bytes());
+    if is(last, "key") {
+        return segments
+            .next()
+            .is_some_and(|before| KEY_OF.iter().any(|word| is(before, word)));
+    }
+    let Some(ending) = last.last().map(u8::to_ascii_lowercase) else {
+        return false;
+    };
+    let ends = |words: &[&str]| {
+        words
             .iter()
-            .any(|end| last.len() > end.len() && last.ends_with(end))
-        || ENDINGS.contains(&last.as_str())
+            .any(|word| word.as_bytes().last() == Some(&ending))
+    };
+    // One letter decides for most keys.
+    b"acdeklnstvy".contains(&ending)
+        && ((ends(SENSITIVE) && SENSITIVE.iter().any(|word| is(last, word)))
+            || ENDINGS.iter().any(|end| {
+                last.len()
+                    .checked_sub(end.len())
+                    .and_then(|at| last.get(at..))
+                    .is_some_and(|tail| is(tail, end))
+            }))
 }
 
-struct Value {
-    start: usize,
-    end: usize,
+/// The segments of a key, the last one first.
+struct Segments<'a>(&'a [u8]);
+
+impl<'a> Iterator for Segments<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let cut = |b: &u8| matches!(b, b'_' | b'-' | b'.');
+        while let [rest @ .., last] = self.0
+            && cut(last)
+        {
+            self.0 = rest;
+        }
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut start = self.0.len() - 1;
+        while let Some(before) = start.checked_sub(1).and_then(|at| self.0.get(at)) {
+            let hump = self.0.get(start).is_some_and(u8::is_ascii_uppercase)
+                && (before.is_ascii_lowercase() || before.is_ascii_digit());
+            if cut(before) || hump {
+                break;
+            }
+            start -= 1;
+        }
+        let (rest, segment) = self.0.split_at_checked(start)?;
+        self.0 = rest;
+        Some(segment)
+    }
+}
+
+pub(super) struct Value {
+    pub(super) start: usize,
+    pub(super) end: usize,
     quoted: bool,
 }
 
 /// The value behind the separator at `at`.
-fn value_after(text: &str, at: usize) -> Option<Value> {
+pub(super) fn value_after(text: &str, at: usize) -> Option<Value> {
     // `==`, `!=`, `::` and `://` assign nothing.
     let doubled = matches!(byte(text, at + 1), Some(b'=' | b':' | b'/') if byte(text, at + 1) == byte(text, at) || byte(text, at + 2) == Some(b'/'));
     let compared = at
@@ -365,10 +472,12 @@ mod tests {
             format!("api_key: {v}"),
             format!("  token: '{v}'"),
             format!("GET /x?access_token={v}&page=2"),
-            format!("Server=db;User Id=app;Password={v};Timeout=3"),
+            format!("Server=db,User Id=app,Password={v}, Timeout=3"),
             format!("secret => \"{v}\""),
             format!("login failed, password: {v}."),
             format!("accesskey={v}"),
+            format!("{{\"name\":\"DB_PASSWORD\",\"value\":\"{v}\"}}"),
+            format!("{{\"passwords\": [\"{v}\"]}}"),
         ] {
             assert_found(&text, &v, "secret");
         }
@@ -381,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_only_look_sensitive_and_values_that_are_none_stay() {
+    fn c09_keys_that_only_look_sensitive_and_values_that_are_none_stay() {
         for text in [
             "secretary=ann",
             "token_count=5120",

@@ -5,6 +5,7 @@ use super::scan::{Hits, before, byte, run_end, slice};
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
+    name: "ssn",
     anchor: Anchor::Digits(scan),
 };
 

@@ -4,6 +4,7 @@ use super::scan::{Hits, before, byte, is_word};
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
+    name: "term",
     anchor: Anchor::Text(scan),
 };
 
@@ -11,6 +12,7 @@ fn scan(text: &str, hits: &mut Hits) {
     let Some(terms) = hits.rules.terms() else {
         return;
     };
+    hits.spend(text.len());
     for found in terms.find_iter(text) {
         let whole = !before(text, found.start()).is_some_and(is_word)
             && !byte(text, found.end()).is_some_and(is_word);

@@ -14,7 +14,7 @@ fn planted() -> Vec<(&'static str, String, String)> {
     let number = ["123", "45", "6789"].join("-");
     let token = jwt(r#"{"alg":"HS256"}"#);
     let mail = ["ann.lee", "@", "example.com"].concat();
-    let github = ["gh", "p_", "a7Qx3Lm9Zk2Rb5TcW8Ve4Yd6Nf0Hg1Jq2Ws3E"].concat();
+    let github = super::generate::plant("key.github", &mut super::generate::Rng::new(1)).value;
     vec![
         ("secret", format!("password={word}"), word.clone()),
         (

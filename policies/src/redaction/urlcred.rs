@@ -5,8 +5,26 @@ use super::secret::is_placeholder;
 use super::{Anchor, Entity, Kind};
 
 pub(crate) const ENTITY: Entity = Entity {
+    name: "urlcred",
     anchor: Anchor::Literals(
-        &["://", "--password", "--passwd", " -u ", " password "],
+        &[
+            "://",
+            "--password",
+            "--passwd",
+            "--pass",
+            "--token",
+            "--api-key",
+            "--secret",
+            " -u ",
+            "--user ",
+            " password ",
+            "thin:",
+            "sshpass -p ",
+            ";pwd=",
+            ";password=",
+            "; pwd=",
+            "; password=",
+        ],
         scan,
     ),
 };
@@ -14,7 +32,10 @@ pub(crate) const ENTITY: Entity = Entity {
 fn scan(text: &str, start: usize, word: &'static str, hits: &mut Hits) {
     match word {
         "://" => userinfo(text, start, hits),
-        " -u " => basic(text, start + word.len(), hits),
+        " -u " | "--user " => basic(text, start + word.len(), hits),
+        "thin:" => oracle(text, start + word.len(), hits),
+        "sshpass -p " => flag(text, start + word.len() - 1, hits),
+        _ if word.starts_with(';') => property(text, start + word.len(), hits),
         " password " => netrc(text, start, start + word.len(), hits),
         _ => flag(text, start + word.len(), hits),
     }
@@ -77,6 +98,36 @@ fn netrc(text: &str, start: usize, from: usize, hits: &mut Hits) {
     }
 }
 
+/// `jdbc:oracle:thin:user/password@host`
+fn oracle(text: &str, from: usize, hits: &mut Hits) {
+    let end = run_end(text, from, is_url);
+    let url = slice(text, from, end);
+    let Some((user, password)) = url
+        .rsplit_once('@')
+        .and_then(|(userinfo, _)| userinfo.split_once('/'))
+    else {
+        return;
+    };
+    if !user.is_empty() && !is_placeholder(password) {
+        let start = from + user.len() + 1;
+        hits.add(Kind::Urlcred, start, start + password.len());
+    }
+}
+
+/// A property of an ODBC or ADO string: up to the semicolon, or in braces.
+fn property(text: &str, from: usize, hits: &mut Hits) {
+    let braced = byte(text, from) == Some(b'{');
+    let end = if braced {
+        run_end(text, from, |b| b != b'}' && b != b'\n').saturating_add(1)
+    } else {
+        run_end(text, from, |b| is_url(b) && b != b';')
+    };
+    let value = slice(text, from, end);
+    if value.len() > 1 && !is_placeholder(value) {
+        hits.add(Kind::Urlcred, from, end);
+    }
+}
+
 /// `--password VALUE` or `--password=VALUE`
 fn flag(text: &str, at: usize, hits: &mut Hits) {
     let from = match byte(text, at) {
@@ -93,7 +144,8 @@ fn flag(text: &str, at: usize, hits: &mut Hits) {
         ),
     };
     let value = slice(text, from, end);
-    if !is_placeholder(value) && !value.starts_with("--") {
+    let option = value.starts_with("--") || value.starts_with("-h");
+    if value.len() > 1 && !is_placeholder(value) && !option {
         hits.add(Kind::Urlcred, from, end);
     }
 }
@@ -112,6 +164,12 @@ mod tests {
             format!("mysqldump --password {secret} shop"),
             format!("curl -u app:{secret} http://x/"),
             format!("machine git.internal login app password {secret}"),
+            format!("curl --user app:{secret} http://x/"),
+            format!("jdbc:oracle:thin:app/{secret}@//db:1521/shop"),
+            format!("Driver=ODBC;Server=db;Uid=app;Pwd={secret};Timeout=3"),
+            format!("sshpass -p {secret} ssh host"),
+            format!("mongodb://app:{secret}@m1:27017,m2:27017/shop?w=1"),
+            format!("vault login --token {secret}"),
         ] {
             assert_found(&text, &secret, "urlcred");
         }
