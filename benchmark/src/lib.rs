@@ -1,3 +1,4 @@
 //! The benchmark and the lab.
 
+pub mod guardrails;
 pub mod lab;

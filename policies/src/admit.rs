@@ -97,6 +97,14 @@ pub fn text(text: &str, key: &RedactKey) -> (String, Vec<GuardrailEvent>) {
     (out, gate.finish(None, "redact.hit").events)
 }
 
+/// Admits a text that is written for people: a runbook, a ticket, a commit message.
+#[must_use]
+pub fn prose(text: &str, key: &RedactKey) -> (String, Vec<GuardrailEvent>) {
+    let mut gate = Gate::new(key);
+    let out = gate.free(text, Mode::Prose);
+    (out, gate.finish(None, "redact.hit").events)
+}
+
 /// Admits an alert: all its texts, labels and annotations too.
 #[must_use]
 pub fn alert(mut alert: Alert, key: &RedactKey) -> (Alert, Vec<GuardrailEvent>) {

@@ -40,6 +40,9 @@ pub(crate) enum Command {
     /// The small shop of real processes that breaks on demand.
     #[command(subcommand)]
     Lab(Lab),
+    /// Measures a part of the program and says which goals it meets.
+    #[command(subcommand)]
+    Bench(Bench),
     /// Check a configuration and the policy beside it.
     Check {
         /// The configuration.
@@ -106,6 +109,31 @@ pub(crate) struct Serve {
     #[cfg(debug_assertions)]
     #[arg(long, hide = true)]
     pub(crate) engine_fault: Option<String>,
+}
+
+/// Areas.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// The guardrails: leaks, false finds, destroyed identifiers, speed, removed instructions:
+    /// `bench guardrails --external DIR --mode prose --json FILE`.
+    Guardrails {
+        /// Folder with one folder of rows and files for each source.
+        #[arg(long)]
+        external: Option<PathBuf>,
+        /// How the rows of the sources are read.
+        #[arg(long, default_value = "telemetry", value_parser = ["telemetry", "prose"])]
+        mode: String,
+        /// Write the page to this file.
+        #[arg(long)]
+        page: Option<PathBuf>,
+        /// With `--json`: write the figures to this file, and what became of each row of the sources
+        /// to rows.jsonl beside it.
+        #[arg(requires = "json")]
+        file: Option<PathBuf>,
+        /// A hundredth of the draws, to see that it works.
+        #[arg(long)]
+        quick: bool,
+    },
 }
 
 /// `lab`.

@@ -1,8 +1,9 @@
 //! The one binary. Parses arguments, chooses a subcommand, and ends with its exit code; bodies are
-//! in `daemon::cli` and `benchmark::lab`.
+//! in `daemon::cli` and `benchmark`.
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
 mod lab;
 
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Infer { role, fault } => inference_child(&role, fault.as_deref()),
         Command::Worker => daemon::jobs::worker_main(),
         Command::Lab(command) => ExitCode::from(lab::run(command)),
+        Command::Bench(command) => ExitCode::from(bench::run(command, cli.json)),
         command => match tokio_runtime() {
             Ok(runtime) => ExitCode::from(runtime.block_on(run(&globals, command))),
             Err(e) => {
@@ -111,7 +113,9 @@ async fn run(globals: &Globals, command: Command) -> u8 {
         }),
         Command::Explain { code } => cli::explain(globals, &code),
         Command::Version => cli::version(globals),
-        Command::Infer { .. } | Command::Worker | Command::Lab(_) => exit::USAGE,
+        Command::Infer { .. } | Command::Worker | Command::Lab(_) | Command::Bench(_) => {
+            exit::USAGE
+        }
     }
 }
 

@@ -8,6 +8,7 @@
     reason = "printing is what a command-line tool is for"
 )]
 
+mod bench;
 mod demo;
 mod model;
 mod place;
@@ -24,6 +25,9 @@ Usage: cargo xtask COMMAND
 
   setup                 check for what a build needs, install what is missing, fetch the test model
   test [--only PARTS]   everything CI runs; PARTS is a list such as `fmt,clippy`
+  bench AREA [ARGUMENTS]
+                        measure a part (guardrails) and write docs/benchmarks/AREA.md;
+                        further arguments go to `sentinel bench AREA`
   demo [--fault NAME] [--yes] [--json]
                         break a small shop for real and lead the incident to its end;
                         with --yes the second person decides by the console's own forms
@@ -55,6 +59,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         "test" => test::main(&place, rest),
+        "bench" => bench::main(&place, rest),
         "demo" => demo::main(&place, rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}\nParts of `test`, in the order they run:\n");

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+
+use crate::run;
 
 /// The folders that every command needs.
 #[derive(Debug)]
@@ -40,6 +42,20 @@ impl Place {
             target,
             cache: cache.join("sentinel"),
         })
+    }
+
+    /// Builds the program and says where it is.
+    pub(crate) fn sentinel(&self) -> Result<PathBuf> {
+        println!("building; the first time takes minutes, most of them for llama.cpp");
+        run::shown(
+            self.cargo()
+                .args(["build", "--workspace", "--bin", "sentinel", "--quiet"]),
+        )?;
+        let exe = self.target.join("debug/sentinel");
+        if !exe.is_file() {
+            bail!("`{}` was built but is not there", exe.display());
+        }
+        Ok(exe)
     }
 
     /// `cargo` in the clone, with the environment that keeps llama.cpp in the compiler cache.

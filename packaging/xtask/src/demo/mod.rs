@@ -11,7 +11,7 @@ mod sentinel;
 mod site;
 mod totp;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::place::Place;
-use crate::{model, run, setup};
+use crate::{model, setup};
 use console::Browser;
 use faults::Row;
 use site::Site;
@@ -53,7 +53,7 @@ pub(crate) fn main(place: &Place, args: &[String]) -> Result<ExitCode> {
     let options = parse(args)?;
     setup::prerequisites()?;
     let model_file = model::ensure(place)?;
-    let exe = build(place)?;
+    let exe = place.sentinel()?;
     let done = one(place, &options, &exe, &model_file)?;
     if options.json {
         println!("{}", done.object);
@@ -74,7 +74,7 @@ pub(crate) fn main(place: &Place, args: &[String]) -> Result<ExitCode> {
 /// to what they must and how many did not.
 pub(crate) fn every_fault(place: &Place) -> Result<(u64, u64)> {
     let model_file = model::ensure(place)?;
-    let exe = build(place)?;
+    let exe = place.sentinel()?;
     let (mut passed, mut failed) = (0, 0);
     for row in faults::ROWS {
         let options = Options {
@@ -128,20 +128,6 @@ fn parse(args: &[String]) -> Result<Options> {
 }
 
 /// Builds the one binary with the features of the whole workspace, so that nothing is built twice.
-fn build(place: &Place) -> Result<PathBuf> {
-    println!("demo: building; the first time takes minutes, most of them for llama.cpp");
-    run::shown(
-        place
-            .cargo()
-            .args(["build", "--workspace", "--bin", "sentinel", "--quiet"]),
-    )?;
-    let exe = place.target.join("debug/sentinel");
-    if !exe.is_file() {
-        bail!("`{}` was built but is not there", exe.display());
-    }
-    Ok(exe)
-}
-
 fn one(place: &Place, options: &Options, exe: &Path, model_file: &Path) -> Result<result::Done> {
     let start = Instant::now();
     let say = |text: &str| println!("demo [{:>5.1} s] {text}", start.elapsed().as_secs_f64());
