@@ -217,7 +217,10 @@ fn adversaries(scale: usize) -> Vec<Adversary> {
         ("invisible characters", lines("a\u{200b}b\u{ad}")),
         ("brackets", lines("\u{2039}\u{203a}")),
         ("open JSON", lines("{\"a\":[")),
-        ("one token of up to 1 MiB", "x7".repeat(5_242 * scale.max(2))),
+        (
+            "one token of up to 1 MiB",
+            "x7".repeat(5_242 * scale.max(2)),
+        ),
     ];
     texts
         .into_iter()

@@ -1,12 +1,8 @@
 //! `bench`: prints what `benchmark` measured.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "the command line prints"
-)]
+#![allow(clippy::print_stderr, reason = "the command line prints")]
 
 use benchmark::guardrails::{self, Mode, Options};
-use daemon::cli::exit;
+use daemon::cli::{self, exit};
 use serde_json::json;
 
 use crate::args::Bench;
@@ -36,14 +32,15 @@ pub(crate) fn run(command: Bench, as_json: bool) -> u8 {
     match guardrails::run(&options) {
         Ok(figures) => {
             if shown {
-                println!(
-                    "{}",
-                    json!({ "v": 1, "command": "bench", "data": figures, "problems": [] })
-                );
+                let answer = json!({ "v": 1, "command": "bench", "data": figures, "problems": [] });
+                cli::say(&answer.to_string());
             } else {
                 for gate in &figures.gates {
                     let met = if gate.met { "met   " } else { "MISSED" };
-                    println!("{met} {}: {} ({})", gate.goal, gate.measured, gate.bound);
+                    cli::say(&format!(
+                        "{met} {}: {} ({})",
+                        gate.goal, gate.measured, gate.bound
+                    ));
                 }
             }
             exit::DONE

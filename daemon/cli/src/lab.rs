@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use benchmark::lab::{self, LabSite, ModelFile, Person, UpOptions};
-use daemon::cli::exit;
+use daemon::cli::{self, exit};
 use serde_json::{Value, json};
 
 use crate::args::Lab;
@@ -20,10 +20,8 @@ use crate::args::Lab;
 pub(crate) fn run(command: Lab) -> u8 {
     match body(command) {
         Ok(Some(value)) => {
-            println!(
-                "{}",
-                json!({ "v": 1, "command": "lab", "data": value, "problems": [] })
-            );
+            let answer = json!({ "v": 1, "command": "lab", "data": value, "problems": [] });
+            cli::say(&answer.to_string());
             exit::DONE
         }
         Ok(None) => exit::DONE,

@@ -256,6 +256,37 @@ fn ask(prompt: &str) -> Option<String> {
 }
 
 /// One line of standard input.
+/// A new password: asked for twice on a terminal, the first line of standard input otherwise.
+pub(super) fn new_password(name: &str) -> Result<String, &'static str> {
+    const GIVE: &str = "give a password of 14 to 256 bytes on a terminal or on standard input";
+    if !std::io::stdin().is_terminal() {
+        return read_line().ok_or(GIVE);
+    }
+    let first = hidden_line(&format!("Password for {name} (14 to 256 bytes): ")).ok_or(GIVE)?;
+    let second = hidden_line("The same again: ").ok_or(GIVE)?;
+    if first == second {
+        Ok(first)
+    } else {
+        Err("the two passwords differ")
+    }
+}
+
+/// A line that the terminal does not show while it is typed.
+fn hidden_line(prompt: &str) -> Option<String> {
+    use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+    let terminal = std::io::stdin();
+    let shown = tcgetattr(&terminal).ok()?;
+    let mut hidden = shown.clone();
+    hidden.local_modes.remove(LocalModes::ECHO);
+    eprint!("{prompt}");
+    tcsetattr(&terminal, OptionalActions::Flush, &hidden).ok()?;
+    let line = read_line();
+    // A terminal that stays silent would look broken; there is no better answer to a failure here.
+    let _ = tcsetattr(&terminal, OptionalActions::Flush, &shown);
+    eprintln!();
+    line
+}
+
 pub(super) fn read_line() -> Option<String> {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).ok()?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use policies::audit::verify::{Request, TrustInput, verify as verify_request};
 use serde_json::json;
 
-use super::{Globals, exit};
+use super::{Globals, exit, say};
 
 /// What `audit export` is told.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub async fn export(globals: &Globals, args: ExportArgs) -> u8 {
         Err(e) => return globals.client_failed(COMMAND, &e),
     };
     let Some(out) = args.out else {
-        print!("{bundle}");
+        say(bundle.trim_end_matches('\n'));
         return exit::DONE;
     };
     match write_whole(&out, bundle.as_bytes()) {
@@ -66,7 +66,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 pub async fn trust(globals: &Globals) -> u8 {
     match globals.client().get("/v1/audit/trust").await {
         Ok(text) => {
-            println!("{}", text.trim_end());
+            say(text.trim_end());
             exit::DONE
         }
         Err(e) => globals.client_failed("audit trust", &e),
@@ -117,9 +117,9 @@ pub fn verify(globals: &Globals, args: &VerifyArgs) -> u8 {
         eprintln!("trust: {path}");
     }
     if globals.json {
-        println!("{}", verdict.to_json(path.as_deref()));
+        say(&verdict.to_json(path.as_deref()).to_string());
     } else {
-        println!("{}", verdict.to_line());
+        say(&verdict.to_line());
     }
     verdict.exit()
 }

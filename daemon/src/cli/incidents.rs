@@ -184,7 +184,7 @@ pub async fn postmortem(globals: &Globals, id: &str) -> u8 {
             if globals.json {
                 globals.print(COMMAND, &body, "")
             } else {
-                println!("{}", markdown.trim_end());
+                super::say(markdown.trim_end());
                 exit::DONE
             }
         }

@@ -8,7 +8,7 @@ use policies::guard::Policy;
 use policies::redaction::Redactor;
 use serde_json::{Value, json};
 
-use super::{Globals, exit};
+use super::{Globals, exit, say};
 use crate::config::{self, Level};
 
 /// `sentinel check`: configuration and policy, every problem at once.
@@ -19,26 +19,23 @@ pub fn check(globals: &Globals, config: &Path, policy: Option<&Path>) -> u8 {
     let mut lines: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
     let beside = config.with_file_name("policy.toml");
     let policy = policy.map_or(beside, Path::to_path_buf);
-    if policy.exists() {
-        for message in policy_problems(&policy) {
-            failed = true;
-            lines.push(format!("{}: error[SN-0112]: {message}", policy.display()));
-            problems.push(
-                json!({ "level": "error", "code": "SN-0112", "file": policy, "message": message }),
-            );
-        }
+    // `serve` does not start without a policy, so a configuration without one is not valid.
+    for message in policy_problems(&policy) {
+        failed = true;
+        lines.push(format!("{}: error[SN-0112]: {message}", policy.display()));
+        problems.push(
+            json!({ "level": "error", "code": "SN-0112", "file": policy, "message": message }),
+        );
     }
     if globals.json {
-        println!(
-            "{}",
-            json!({ "v": 1, "command": "check", "data": { "valid": !failed }, "problems": problems })
-        );
+        let data = json!({ "valid": !failed });
+        say(&json!({ "v": 1, "command": "check", "data": data, "problems": problems }).to_string());
     } else {
         for line in &lines {
-            eprintln!("{}", crate::console::text::show(line));
+            eprintln!("{}", crate::console::text::show_block(line));
         }
         if !failed {
-            println!("{}: valid", config.display());
+            say(&format!("{}: valid", config.display()));
         }
     }
     if failed { exit::CONFIG } else { exit::DONE }

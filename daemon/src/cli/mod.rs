@@ -54,6 +54,20 @@ pub mod exit {
     pub const IO: u8 = 74;
 }
 
+/// Writes a line to standard output. A reader that went away ends the command quietly, and a disk
+/// that is full with exit code 74: half an answer must not look like a whole one.
+pub fn say(line: &str) {
+    use std::io::Write as _;
+    let mut out = std::io::stdout().lock();
+    if let Err(e) = writeln!(out, "{line}").and_then(|()| out.flush()) {
+        if e.kind() == std::io::ErrorKind::BrokenPipe {
+            std::process::exit(i32::from(exit::DONE));
+        }
+        eprintln!("sentinel: SN-0206: cannot write to standard output: {e}");
+        std::process::exit(i32::from(exit::IO));
+    }
+}
+
 /// What every command is told.
 #[derive(Clone, Debug)]
 pub struct Globals {
@@ -72,12 +86,9 @@ impl Globals {
     /// the console's filter, so no terminal escape survives.
     fn print(&self, command: &str, data: &Value, text: &str) -> u8 {
         if self.json {
-            println!(
-                "{}",
-                json!({ "v": 1, "command": command, "data": data, "problems": [] })
-            );
+            say(&json!({ "v": 1, "command": command, "data": data, "problems": [] }).to_string());
         } else {
-            println!("{}", text.trim_end());
+            say(text.trim_end());
         }
         exit::DONE
     }

@@ -38,7 +38,7 @@ pub async fn serve(globals: &Globals, args: ServeArgs) -> u8 {
         Ok(running) => running,
         Err(Error::Config(problems)) => {
             for problem in problems {
-                eprintln!("{}", crate::console::text::show(&problem.to_string()));
+                eprintln!("{}", crate::console::text::show_block(&problem.to_string()));
             }
             return exit::CONFIG;
         }
@@ -104,16 +104,13 @@ pub async fn health(globals: &Globals) -> u8 {
     }
 }
 
-/// `sentinel user add NAME`: the password comes from standard input.
+/// `sentinel user add NAME`: the password is asked for on a terminal, twice and without showing it,
+/// and read from standard input otherwise.
 pub async fn user_add(globals: &Globals, name: &str, roles: &[String]) -> u8 {
     const COMMAND: &str = "user add";
-    let Some(password) = approvals::read_line() else {
-        return globals.fail(
-            COMMAND,
-            "SN-0202",
-            "write the password to standard input",
-            exit::USAGE,
-        );
+    let password = match approvals::new_password(name) {
+        Ok(password) => password,
+        Err(why) => return globals.fail(COMMAND, "SN-0202", why, exit::USAGE),
     };
     let body = json!({ "name": name, "password": password, "roles": roles });
     match globals.client().post_json("/v1/users", &body).await {

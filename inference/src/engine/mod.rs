@@ -330,7 +330,13 @@ impl Engine {
         let mut told = false;
         loop {
             match replies.recv_timeout(TICK) {
-                Ok(Reply::Done(done)) => return Ok(done),
+                Ok(Reply::Done(mut done)) => {
+                    // The switch below is thrown at the deadline too; nobody went away then.
+                    if done.finish == Finish::Cancelled && !cancel.is_cancelled() {
+                        done.finish = Finish::Deadline;
+                    }
+                    return Ok(done);
+                }
                 Ok(Reply::Failed(failed)) => return Err(Error::new(failed.code, failed.detail)),
                 Ok(Reply::Crashed(cause)) => {
                     let what = format!("the engine process ended: {cause}");

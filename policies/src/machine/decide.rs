@@ -254,10 +254,12 @@ impl Machine {
     }
 
     fn note_action(&mut self, action: &ActionNote, env: &Env<'_>) {
-        let by = if action.decided_by.is_empty() {
-            String::new()
-        } else {
+        // Who decided did not do what follows from it: the worker spends and ends the action.
+        let decision = matches!(action.state.as_str(), "approved" | "denied");
+        let by = if decision && !action.decided_by.is_empty() {
             format!(" by {}", action.decided_by.join(", "))
+        } else {
+            String::new()
         };
         let text = format!("action {} is {}{by}", action.id, action.state);
         self.note(env.now, "approval", text);

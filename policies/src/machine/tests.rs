@@ -191,6 +191,36 @@ fn an_alert_becomes_a_proposal_an_approval_an_action_and_a_measured_recovery() {
 }
 
 #[test]
+fn the_timeline_credits_a_decision_to_its_person_and_nothing_else() {
+    let lab = Lab::new(NO_MODEL);
+    let (mut machine, _) = waiting(&lab);
+    let by_ann = |state: &str| {
+        let decided_by = vec!["ann".to_owned()];
+        Input::Action(ActionNote {
+            decided_by,
+            ..action(state)
+        })
+    };
+    machine.handle(by_ann("approved"), &lab.env());
+    machine.handle(by_ann("spent"), &lab.env());
+    let texts: Vec<&str> = machine
+        .record()
+        .timeline
+        .iter()
+        .map(|e| e.text.as_str())
+        .filter(|t| t.starts_with("action "))
+        .collect();
+    assert_eq!(
+        texts,
+        [
+            "action act_1 is pending",
+            "action act_1 is approved by ann",
+            "action act_1 is spent"
+        ]
+    );
+}
+
+#[test]
 fn a_denial_ends_the_incident_and_nothing_is_executed() {
     let lab = Lab::new(NO_MODEL);
     let (mut machine, mut kept) = waiting(&lab);

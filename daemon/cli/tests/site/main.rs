@@ -8,6 +8,7 @@
     reason = "a test"
 )]
 
+mod commands;
 mod degraded;
 mod intake;
 mod leak;

@@ -22,7 +22,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The program under test.
-fn exe() -> PathBuf {
+pub(crate) fn exe() -> PathBuf {
     // A runner that moved the binaries says where they are.
     std::env::var_os("NEXTEST_BIN_EXE_sentinel").map_or_else(
         || PathBuf::from(env!("CARGO_BIN_EXE_sentinel")),
