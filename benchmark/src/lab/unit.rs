@@ -209,7 +209,13 @@ impl Unit {
         if let Some((child, detail, _)) = self.outgoing.take_if(|o| at_once || served || late(o)) {
             signal(&child, Signal::TERM);
             self.retiring.push((child, Instant::now() + DRAIN));
-            self.event("stopped", "inactive", detail)?;
+            // The unit is what its newest process is: one that took over keeps it active.
+            let state = if self.child.is_some() {
+                "active"
+            } else {
+                "inactive"
+            };
+            self.event("stopped", state, detail)?;
         }
         Ok(())
     }
