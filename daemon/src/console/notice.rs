@@ -146,6 +146,10 @@ fn refusal(code: &str) -> (&'static str, &'static str) {
             "The code was not accepted",
             "Wait for the next code: one that was used, at login too, is not taken again.",
         ),
+        "quota" => (
+            "Too many wrong codes",
+            "Wait until the time above, then send the next code. A denial needs none.",
+        ),
         "in_doubt_open" => (
             "An earlier action on this target is in doubt",
             "Reconcile that one first.",

@@ -232,6 +232,14 @@ impl SecondFactor for Guard {
         })
     }
 
+    fn locked<'a>(&'a self, name: &'a str) -> FactorFuture<'a, Option<Millis>> {
+        Box::pin(async move {
+            self.codes_locked(&subject(name))
+                .await
+                .map_err(|problem| identity::Error::Factor(problem.detail))
+        })
+    }
+
     fn check<'a>(&'a self, name: &'a str, code: &'a str) -> FactorFuture<'a, bool> {
         Box::pin(async move {
             match self.check_totp(&subject(name), code).await {

@@ -27,6 +27,10 @@ impl SecondFactor for Once {
         Box::pin(async { Ok(()) })
     }
 
+    fn locked<'a>(&'a self, _name: &'a str) -> FactorFuture<'a, Option<Millis>> {
+        Box::pin(async { Ok(None) })
+    }
+
     fn check<'a>(&'a self, name: &'a str, code: &'a str) -> FactorFuture<'a, bool> {
         let fresh = self.0.lock().unwrap().insert(format!("{name} {code}"));
         Box::pin(async move { Ok(fresh && code.len() == 6) })

@@ -126,6 +126,7 @@ fn problem(p: &Problem) -> Response {
         "status": status.as_u16(),
         "recorded_outcome": p.recorded_outcome,
         "audit_index": p.audit_index,
+        "retry_after_s": p.retry_after_s,
     });
     (
         status,

@@ -268,6 +268,10 @@ pub(super) enum Request {
         code: String,
         reply: ReplyTo<bool>,
     },
+    CodesLocked {
+        subject: String,
+        reply: ReplyTo<Option<Millis>>,
+    },
     EnrollTotp {
         subject: String,
         secret: Vec<u8>,
@@ -324,6 +328,7 @@ impl Request {
             | Self::Actions { .. }
             | Self::PersonOf { .. }
             | Self::CheckTotp { .. }
+            | Self::CodesLocked { .. }
             | Self::EnrollTotp { .. }
             | Self::NextFence { .. }
             | Self::Entry { .. }
@@ -360,6 +365,7 @@ impl Request {
             Self::Actions { reply, .. } => no(reply, problem),
             Self::PersonOf { reply, .. } => no(reply, problem),
             Self::CheckTotp { reply, .. } => no(reply, problem),
+            Self::CodesLocked { reply, .. } => no(reply, problem),
             Self::NextFence { reply, .. } => no(reply, problem),
             Self::Entry { reply, .. } => no(reply, problem),
             Self::Health { reply } => no(reply, problem),

@@ -332,6 +332,16 @@ impl Guard {
         }
     }
 
+    /// Until when no one-time code of a subject is looked at, because too many were wrong.
+    ///
+    /// # Errors
+    /// The guard does not answer.
+    pub async fn codes_locked(&self, subject: &str) -> Result<Option<Millis>, Problem> {
+        let subject = subject.to_owned();
+        self.ask(|reply| Request::CodesLocked { subject, reply })
+            .await
+    }
+
     /// Sets the secret of a subject's one-time codes.
     ///
     /// # Errors

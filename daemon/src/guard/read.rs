@@ -3,7 +3,9 @@
 use policies::audit::EventType;
 use policies::audit::bundle::{Wanted, write_bundle};
 use policies::canon::Value;
-use policies::guard::{Code, Leaf, Problem, Who, totp};
+use policies::guard::totp::Checked;
+use policies::guard::{Code, Leaf, Problem, Who};
+use policies::model::Millis;
 use store::guard::Error;
 
 use super::messages::{Export, Health, HealthState, Request};
@@ -39,7 +41,10 @@ impl Writer {
                 code,
                 reply,
             } => {
-                let _ = reply.send(self.check_totp(&subject, &code).map_err(|e| unreadable(&e)));
+                let _ = reply.send(self.check_totp(&subject, &code));
+            }
+            Request::CodesLocked { subject, reply } => {
+                let _ = reply.send(self.codes_locked(&subject).map_err(|e| unreadable(&e)));
             }
             Request::EnrollTotp {
                 subject,
@@ -65,14 +70,43 @@ impl Writer {
         }
     }
 
-    /// A login's code: accepted once, across logins and approvals (guard 2.2.2).
-    fn check_totp(&mut self, subject: &str, code: &str) -> Result<bool, Error> {
+    /// A login's code: accepted once, and counted where it is wrong, across logins and approvals
+    /// (guard 2.2.2).
+    fn check_totp(&mut self, subject: &str, code: &str) -> Result<bool, Problem> {
         let (now, _, _) = self.now();
-        let step = self
-            .db
-            .totp(subject)?
-            .and_then(|t| totp::accept(&t.secret, code, now, t.last_step));
-        step.map_or(Ok(false), |step| self.db.use_totp_step(subject, step))
+        let kept = self.db.totp(subject).map_err(|e| unreadable(&e))?;
+        match kept.map_or(Checked::Wrong, |kept| kept.check(code, now)) {
+            Checked::Step(step) => self.db.use_totp_step(subject, step),
+            Checked::Wrong => self.db.code_failed(subject, now).map(|()| false),
+            Checked::Locked(_) => return Ok(false),
+        }
+        .map_err(|e| unreadable(&e))
+        .and_then(|held| {
+            if !held && self.db.fault().is_none() {
+                self.tell_locked(subject)?;
+            }
+            Ok(held)
+        })
+    }
+
+    /// A decision leaves a leaf for each wrong code; a login only where it starts a delay.
+    fn tell_locked(&mut self, subject: &str) -> Result<(), Problem> {
+        let Some(until) = self.codes_locked(subject).map_err(|e| unreadable(&e))? else {
+            return Ok(());
+        };
+        let person = self.desk.policy().person_of_subject(subject);
+        let who = person.map_or(Who::Guard, |person| Who::Person {
+            id: person.id.clone(),
+            assurance: None,
+        });
+        let leaf = Leaf::new(EventType::AuthLocked, who).data([("until_ms", Value::Int(until.0))]);
+        self.own_batch(|batch, _| batch.apply(Vec::new(), vec![leaf]).map(|_| ()))
+    }
+
+    fn codes_locked(&mut self, subject: &str) -> Result<Option<Millis>, Error> {
+        let (now, _, _) = self.now();
+        let kept = self.db.totp(subject)?;
+        Ok(kept.and_then(|kept| kept.locked_until(now)))
     }
 
     fn entry(&self, index: u64) -> Result<(String, String), Problem> {

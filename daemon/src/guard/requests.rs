@@ -6,7 +6,8 @@ use policies::guard::judge::{
     self, Channel, Collect, Decide, Decider, Evidence, Hold, Judged, Propose, Reconcile,
     SpendAnswer, Withdraw,
 };
-use policies::guard::{Action, Capability, Code, Peer, Problem, Verdict, Who, totp, wire};
+use policies::guard::totp::Checked;
+use policies::guard::{Action, Capability, Code, Peer, Problem, Verdict, Who, wire};
 use policies::model::Millis;
 use store::guard::{Batch, Error};
 
@@ -80,7 +81,7 @@ impl Desk {
         request: ReconcileRequest,
         reply: ReplyTo<Reply>,
     ) -> Result<Finish, Error> {
-        let (evidence, step) =
+        let (evidence, looked) =
             self.evidence(batch, &request.approver, request.totp.as_deref(), work.now)?;
         let order = Reconcile {
             succeeded: request.succeeded,
@@ -93,7 +94,7 @@ impl Desk {
             Some(action) => judge::reconcile(&self.context(batch, work), decider, &action, &order),
             None => unknown(EventType::ExecRefused, "reconcile", caller(decider)),
         };
-        use_up(batch, judged.code_used, step)?;
+        note_code(batch, &judged, looked, work.now)?;
         self.settle(batch, work, judged, reply, plain)
     }
 
@@ -106,7 +107,7 @@ impl Desk {
         request: HoldRequest,
         reply: ReplyTo<()>,
     ) -> Result<Finish, Error> {
-        let (evidence, step) =
+        let (evidence, looked) =
             self.evidence(batch, &request.approver, request.totp.as_deref(), work.now)?;
         let hold = Hold {
             approver: Some(request.approver),
@@ -119,7 +120,7 @@ impl Desk {
         } else {
             judge::hold_release(&ctx, decider, &hold)
         };
-        use_up(batch, judged.code_used, step)?;
+        note_code(batch, &judged, looked, work.now)?;
         // Setting it a second time leaves no leaf and keeps the first reason.
         if judged.answer.is_ok() && !judged.leaves.is_empty() {
             let text = set.then(|| format!("{}: {}", work.now, hold.reason));
@@ -179,7 +180,7 @@ impl Desk {
         request: DecisionRequest,
         reply: ReplyTo<Reply>,
     ) -> Result<Finish, Error> {
-        let (evidence, step) =
+        let (evidence, looked) =
             self.evidence(batch, &request.approver, request.totp.as_deref(), work.now)?;
         let order = Decide {
             verdict,
@@ -197,7 +198,7 @@ impl Desk {
                 caller(decider),
             ),
         };
-        use_up(batch, judged.code_used, step)?;
+        note_code(batch, &judged, looked, work.now)?;
         self.settle(batch, work, judged, reply, |(action, decision), index| {
             told(action, index.or(Some(decision.index)), Some(decision))
         })
@@ -210,7 +211,7 @@ impl Desk {
         approver: &str,
         code: Option<&str>,
         now: Millis,
-    ) -> Result<(Evidence, Option<(String, i64)>), Error> {
+    ) -> Result<(Evidence, Option<Looked>), Error> {
         let Some(code) = code else {
             return Ok((Evidence::None, None));
         };
@@ -224,11 +225,14 @@ impl Desk {
         let Some(subject) = subject else {
             return Ok((Evidence::Local { holds: false }, None));
         };
-        let step = batch
-            .totp(&subject)?
-            .and_then(|t| totp::accept(&t.secret, code, now, t.last_step));
-        let holds = step.is_some();
-        Ok((Evidence::Local { holds }, step.map(|step| (subject, step))))
+        let kept = batch.totp(&subject)?;
+        let checked = kept.map_or(Checked::Wrong, |kept| kept.check(code, now));
+        let (evidence, step) = match checked {
+            Checked::Step(step) => (Evidence::Local { holds: true }, Some(step)),
+            Checked::Wrong => (Evidence::Local { holds: false }, None),
+            Checked::Locked(until) => return Ok((Evidence::Locked { until }, None)),
+        };
+        Ok((evidence, Some(Looked { subject, step })))
     }
 
     pub(super) fn collect(
@@ -321,9 +325,33 @@ fn caller(decider: &Decider) -> Who {
     }
 }
 
-fn use_up(batch: &Batch<'_>, used: bool, step: Option<(String, i64)>) -> Result<(), Error> {
-    if let Some((subject, step)) = step.filter(|_| used) {
-        batch.use_totp_step(&subject, step)?;
+/// A code that was compared, and the step that it holds for.
+struct Looked {
+    subject: String,
+    step: Option<i64>,
+}
+
+/// Uses the step of a code up, or counts a wrong one. A request that was refused or answered before
+/// its code mattered does neither: it says nothing about the code.
+fn note_code<A>(
+    batch: &Batch<'_>,
+    judged: &Judged<A>,
+    looked: Option<Looked>,
+    now: Millis,
+) -> Result<(), Error> {
+    let wrong = matches!(&judged.answer, Err(p) if p.code == Code::EvidenceInvalid);
+    match looked {
+        Some(Looked {
+            subject,
+            step: Some(step),
+        }) if judged.code_used => {
+            batch.use_totp_step(&subject, step)?;
+        }
+        Some(Looked {
+            subject,
+            step: None,
+        }) if wrong => batch.code_failed(&subject, now)?,
+        _ => {}
     }
     Ok(())
 }

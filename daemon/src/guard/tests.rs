@@ -481,6 +481,63 @@ async fn a_code_used_at_login_approves_nothing() {
     assert!(guard.check_totp("local:alice", &site.code()).await.is_err());
 }
 
+/// console 4.2: a delegate that holds a session cannot try codes without end. Logins and decisions
+/// share the count, and a restart keeps it.
+#[tokio::test]
+async fn wrong_codes_delay_the_right_one_at_decisions_and_logins_and_after_a_restart() {
+    let site = Site::new();
+    let guard = site.open().await;
+    guard.enroll_totp("local:alice", SECRET).await.unwrap();
+    let id = guard.propose(&agent(), resize(32)).await.unwrap().id;
+    let mut wrong = decision(&site, &guard, &id).await;
+    wrong.totp = Some("000000".to_owned());
+    for _ in 0..4 {
+        let refused = guard.approve(&console(), wrong.clone()).await.unwrap_err();
+        assert_eq!(refused.code, Code::EvidenceInvalid);
+    }
+    assert!(guard.check_totp("local:alice", "000000").await.is_err());
+    drop(guard);
+    let guard = site.open().await;
+    let right = decision(&site, &guard, &id).await;
+    let refused = guard.approve(&console(), right.clone()).await.unwrap_err();
+    assert_eq!(
+        (refused.code, refused.retry_after_s),
+        (Code::Quota, Some(30))
+    );
+    let (leaf, _) = guard.entry(refused.audit_index.unwrap()).await.unwrap();
+    assert!(leaf.contains(r#""reason":"quota""#), "{leaf}");
+    let (lock, _) = guard.entry(refused.audit_index.unwrap() - 1).await.unwrap();
+    assert!(
+        lock.contains("policy.loaded") || lock.contains("auth.locked"),
+        "{lock}"
+    );
+    assert!(guard.check_totp("local:alice", &site.code()).await.is_err());
+    site.advance(30_000);
+    let right = decision(&site, &guard, &id).await;
+    let reply = guard.approve(&console(), right).await.unwrap();
+    assert_eq!(reply.state, State::Approved);
+    assert_eq!(guard.codes_locked("local:alice").await.unwrap(), None);
+}
+
+/// console 4.7: no number of wrong codes stops a denial, which needs none.
+#[tokio::test]
+async fn a_denial_without_a_code_is_taken_while_codes_wait() {
+    let site = Site::new();
+    let guard = site.open().await;
+    guard.enroll_totp("local:alice", SECRET).await.unwrap();
+    let id = guard.propose(&agent(), resize(32)).await.unwrap().id;
+    let mut request = decision(&site, &guard, &id).await;
+    request.totp = Some("000000".to_owned());
+    for _ in 0..5 {
+        guard.deny(&console(), request.clone()).await.unwrap_err();
+    }
+    let refused = guard.deny(&console(), request.clone()).await.unwrap_err();
+    assert_eq!(refused.code, Code::Quota);
+    request.totp = None;
+    let reply = guard.deny(&console(), request).await.unwrap();
+    assert_eq!(reply.state, State::Denied);
+}
+
 /// guard 4.7: a hold is kept over a restart, and a code is asked to release it.
 #[tokio::test]
 async fn a_hold_stops_approvals_until_a_person_releases_it_with_a_code() {

@@ -5,7 +5,6 @@
 //! What a role may do is decided by the table of `console::routes`, what a person may approve by
 //! the guard's policy.
 
-mod lockout;
 pub mod password;
 mod role;
 pub mod secret;
@@ -14,6 +13,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use policies::guard::lockout::locked_until;
 use policies::model::Millis;
 use store::logins::{Login, Logins, Person};
 use tokio::sync::Semaphore;
@@ -36,7 +36,9 @@ pub type FactorFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + S
 pub trait SecondFactor: Send + Sync {
     /// Keeps a new secret for the person of a local account.
     fn enroll<'a>(&'a self, name: &'a str, secret: [u8; 20]) -> FactorFuture<'a, ()>;
-    /// True when the code is right and its time step was not used before.
+    /// Until when no code of the person is looked at: too many were wrong, here or at a decision.
+    fn locked<'a>(&'a self, name: &'a str) -> FactorFuture<'a, Option<Millis>>;
+    /// True when the code is right and its time step was not used before. Counts a wrong one.
     fn check<'a>(&'a self, name: &'a str, code: &'a str) -> FactorFuture<'a, bool>;
 }
 
@@ -208,10 +210,13 @@ impl Identity {
     ) -> Result<Answer, Error> {
         let logins = &self.shared.logins;
         let tried = secret::digest(name);
-        if let Some((failures, last)) = logins.failures(&tried)?
-            && let Some(until) = lockout::locked_until(failures, last)
-            && now < until
-        {
+        // Passwords are counted by the name that was tried, codes by the guard. Both are asked before
+        // the password is looked at, so that the answer does not tell whether it was right.
+        let password_lock = logins
+            .failures(&tried)?
+            .and_then(|(failures, last)| locked_until(failures, last));
+        let code_lock = self.shared.factor.locked(name).await?;
+        if let Some(until) = password_lock.max(code_lock).filter(|until| now < *until) {
             return Ok(Answer::Wait(until));
         }
         let person = logins.person(name)?;
@@ -224,7 +229,6 @@ impl Identity {
             return Ok(Answer::Refused);
         };
         if person.totp && !self.shared.factor.check(&person.name, code).await? {
-            logins.fail(&tried, now)?;
             return Ok(Answer::Refused);
         }
         logins.forgive(&tried)?;

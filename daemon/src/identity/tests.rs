@@ -8,6 +8,7 @@ use super::*;
 struct Codes {
     secrets: Mutex<BTreeMap<String, [u8; 20]>>,
     used: Mutex<BTreeSet<String>>,
+    locked: Mutex<BTreeMap<String, Millis>>,
 }
 
 impl SecondFactor for Codes {
@@ -16,6 +17,10 @@ impl SecondFactor for Codes {
             self.secrets.lock().unwrap().insert(name.to_owned(), secret);
             Ok(())
         })
+    }
+
+    fn locked<'a>(&'a self, name: &'a str) -> FactorFuture<'a, Option<Millis>> {
+        Box::pin(async move { Ok(self.locked.lock().unwrap().get(name).copied()) })
     }
 
     fn check<'a>(&'a self, name: &'a str, code: &'a str) -> FactorFuture<'a, bool> {
@@ -31,9 +36,13 @@ const PASSWORD: &str = "correct horse battery";
 const NOW: Millis = Millis(1_780_000_000_000);
 
 async fn site() -> (tempfile::TempDir, Identity) {
+    site_of(Arc::new(Codes::default())).await
+}
+
+async fn site_of(codes: Arc<Codes>) -> (tempfile::TempDir, Identity) {
     let folder = tempfile::tempdir().unwrap();
     let logins = Logins::open(&folder.path().join("sentinel.db")).unwrap();
-    let identity = Identity::new(logins, Arc::new(Codes::default()), "plant-7".to_owned()).unwrap();
+    let identity = Identity::new(logins, codes, "plant-7".to_owned()).unwrap();
     identity
         .create_user("alice", PASSWORD, &[Role::Approver], NOW)
         .await
@@ -94,6 +103,25 @@ async fn unknown_names_and_wrong_passwords_get_the_same_answer_and_the_same_dela
     }
     let later = NOW.plus(30_000);
     let answer = identity.log_in("alice", PASSWORD, "100003", later).await;
+    assert!(matches!(answer.unwrap(), Answer::In(_)));
+}
+
+/// console 4.2: the delay for codes is the guard's, and says nothing about the password.
+#[tokio::test]
+async fn while_the_guard_looks_at_no_code_a_right_and_a_wrong_password_wait_alike() {
+    let codes = Arc::new(Codes::default());
+    let (_folder, identity) = site_of(Arc::clone(&codes)).await;
+    let until = NOW.plus(60_000);
+    codes
+        .locked
+        .lock()
+        .unwrap()
+        .insert("alice".to_owned(), until);
+    for password in [PASSWORD, "wrong password!"] {
+        let answer = identity.log_in("alice", password, "100005", NOW).await;
+        assert_eq!(answer.unwrap(), Answer::Wait(until));
+    }
+    let answer = identity.log_in("alice", PASSWORD, "100005", until).await;
     assert!(matches!(answer.unwrap(), Answer::In(_)));
 }
 

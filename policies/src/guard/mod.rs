@@ -13,6 +13,7 @@ mod holder;
 pub mod judge;
 mod jws;
 mod leaf;
+pub mod lockout;
 pub mod policy;
 mod problem;
 mod state;

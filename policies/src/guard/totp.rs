@@ -4,6 +4,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
 use subtle::ConstantTimeEq;
 
+use super::lockout::locked_until;
 use crate::model::Millis;
 
 /// Length of a step in seconds.
@@ -48,9 +49,51 @@ pub fn accept(secret: &[u8], given: &str, now: Millis, last: Option<i64>) -> Opt
     found
 }
 
+/// What is kept about the one-time codes of a subject.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The shared secret.
+    pub secret: Vec<u8>,
+    /// The last step that was accepted.
+    pub last_step: Option<i64>,
+    /// Wrong codes since the last right one, at logins and decisions together.
+    pub failures: u32,
+    /// When the last wrong one came.
+    pub failed_at: Millis,
+}
+
+/// What a look at a code says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// It holds; this step is to be used up with what it was given for.
+    Step(i64),
+    /// It is wrong, too old or was used before; it is to be counted.
+    Wrong,
+    /// Too many were wrong: none is looked at before this time.
+    Locked(Millis),
+}
+
+impl Kept {
+    /// Until when no code is looked at.
+    #[must_use]
+    pub fn locked_until(&self, now: Millis) -> Option<Millis> {
+        locked_until(self.failures, self.failed_at).filter(|until| now < *until)
+    }
+
+    /// The one way to look at a code, for logins and decisions alike (guard 2.2.2).
+    #[must_use]
+    pub fn check(&self, given: &str, now: Millis) -> Checked {
+        match self.locked_until(now) {
+            Some(until) => Checked::Locked(until),
+            None => accept(&self.secret, given, now, self.last_step)
+                .map_or(Checked::Wrong, Checked::Step),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{accept, code, step_at};
+    use super::{Checked, Kept, accept, code, step_at};
     use crate::model::Millis;
 
     const SECRET: &[u8] = b"12345678901234567890";
@@ -84,5 +127,24 @@ mod tests {
         assert_eq!(accept(SECRET, "287082", Millis(90_000), None), None);
         assert_eq!(accept(SECRET, "28708", now, None), None);
         assert_eq!(accept(SECRET, "", now, None), None);
+    }
+
+    /// console 4.2
+    #[test]
+    fn after_five_wrong_codes_even_the_right_one_waits() {
+        let now = Millis(59_000);
+        let mut kept = Kept {
+            secret: SECRET.to_vec(),
+            last_step: None,
+            failures: 4,
+            failed_at: now,
+        };
+        assert_eq!(kept.check("287082", now), Checked::Step(1));
+        assert_eq!(kept.check("287083", now), Checked::Wrong);
+        kept.failures = 5;
+        let until = Millis(89_000);
+        assert_eq!(kept.check("287082", now), Checked::Locked(until));
+        assert_eq!(kept.check("287082", Millis(88_999)), Checked::Locked(until));
+        assert_eq!(kept.check("287082", until), Checked::Step(1));
     }
 }

@@ -151,6 +151,14 @@ impl Batch<'_> {
         people::use_step(self.conn, subject, step)
     }
 
+    /// Counts a wrong code, in the transaction of the refusal that it got.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn code_failed(&self, subject: &str, at: Millis) -> Result<(), Error> {
+        people::code_failed(self.conn, subject, at)
+    }
+
     /// Keeps a small value of the guard's own (the hold).
     ///
     /// # Errors

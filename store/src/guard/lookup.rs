@@ -1,11 +1,12 @@
 //! What a judgement asks before it is made: rows as they stand inside the batch.
 
 use policies::guard::judge::ProposeFacts;
+use policies::guard::totp::Kept;
 use policies::guard::{Action, ActionDoc, State};
 use policies::model::Millis;
 use rusqlite::OptionalExtension;
 
-use super::people::{self, TotpState};
+use super::people;
 use super::{Batch, Error, rows};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -121,7 +122,7 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn totp(&self, subject: &str) -> Result<Option<TotpState>, Error> {
+    pub fn totp(&self, subject: &str) -> Result<Option<Kept>, Error> {
         people::totp(self.conn, subject)
     }
 }

@@ -25,7 +25,6 @@ use rusqlite::Connection;
 pub use batch::{Applied, Batch, Committed, Stamp};
 pub use keys::EpochKeys;
 pub use open::OpenOptions;
-pub use people::TotpState;
 pub use spent::{Receipt, Spent};
 
 /// What can go wrong with the guard's files.

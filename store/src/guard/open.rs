@@ -17,7 +17,8 @@ use super::{Error, Fault, GuardDb, Log, files};
 const REHASHED: u64 = 4_096;
 
 /// Forward-only steps; the index of a step is the version that it starts from.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
 CREATE TABLE meta (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE leaf (
   seq INTEGER PRIMARY KEY, hash BLOB NOT NULL, event TEXT NOT NULL
@@ -79,7 +80,12 @@ CREATE TABLE totp (
 CREATE TABLE fence (
   job TEXT NOT NULL PRIMARY KEY, fence INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-"];
+",
+    "
+ALTER TABLE totp ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE totp ADD COLUMN failed_at INTEGER NOT NULL DEFAULT 0;
+",
+];
 
 /// Where the guard's files are, and what a new log is called.
 #[derive(Clone, Debug)]

@@ -3,21 +3,14 @@
 
 use policies::audit::{Hash, pii_commitment};
 use policies::canon::b64url;
+use policies::guard::totp::Kept;
+use policies::model::Millis;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Error, GuardDb};
 
 /// How a person is named whose mapping is gone.
 const ERASED: &str = "erased person";
-
-/// What is kept about a subject's one-time codes.
-#[derive(Clone, PartialEq, Eq)]
-pub struct TotpState {
-    /// The shared secret.
-    pub secret: Vec<u8>,
-    /// The last step that was accepted.
-    pub last_step: Option<i64>,
-}
 
 /// The pseudonym of a person; a new one is drawn where there is none.
 pub(super) fn pseudonym(
@@ -72,35 +65,50 @@ pub(super) fn pii(conn: &Connection, seq: i64, field: &str) -> Result<Option<Str
         .optional()?)
 }
 
-/// Secret and last accepted step of a subject's one-time codes.
-pub(super) fn totp(conn: &Connection, subject: &str) -> Result<Option<TotpState>, Error> {
+/// What is kept about a subject's one-time codes.
+pub(super) fn totp(conn: &Connection, subject: &str) -> Result<Option<Kept>, Error> {
     Ok(conn
-        .prepare_cached("SELECT secret, last_step FROM totp WHERE subject = ?1")?
+        .prepare_cached(
+            "SELECT secret, last_step, failures, failed_at FROM totp WHERE subject = ?1",
+        )?
         .query_row([subject], |row| {
-            Ok(TotpState {
+            Ok(Kept {
                 secret: row.get(0)?,
                 last_step: row.get(1)?,
+                failures: row.get(2)?,
+                failed_at: Millis(row.get(3)?),
             })
         })
         .optional()?)
 }
 
-/// Uses a step up; `false` where it, or a later one, is used up already.
+/// Counts a wrong code, up to a number that already has the longest delay.
+pub(super) fn code_failed(conn: &Connection, subject: &str, at: Millis) -> Result<(), Error> {
+    conn.prepare_cached(
+        "UPDATE totp SET failures = min(failures + 1, 1000), failed_at = ?2 WHERE subject = ?1",
+    )?
+    .execute(params![subject, at.0])?;
+    Ok(())
+}
+
+/// Uses a step up and forgives the wrong codes before it; `false` where it, or a later one, is
+/// used up already.
 pub(super) fn use_step(conn: &Connection, subject: &str, step: i64) -> Result<bool, Error> {
     let changed = conn
         .prepare_cached(
-            "UPDATE totp SET last_step = ?2 WHERE subject = ?1 AND (last_step IS NULL OR last_step < ?2)",
+            "UPDATE totp SET last_step = ?2, failures = 0 \
+             WHERE subject = ?1 AND (last_step IS NULL OR last_step < ?2)",
         )?
         .execute(params![subject, step])?;
     Ok(changed == 1)
 }
 
 impl GuardDb {
-    /// Secret and last accepted step of a subject (`local:NAME`).
+    /// What is kept about the codes of a subject (`local:NAME`).
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn totp(&self, subject: &str) -> Result<Option<TotpState>, Error> {
+    pub fn totp(&self, subject: &str) -> Result<Option<Kept>, Error> {
         totp(&self.conn, subject)
     }
 
@@ -110,6 +118,14 @@ impl GuardDb {
     /// The database cannot be written.
     pub fn use_totp_step(&self, subject: &str, step: i64) -> Result<bool, Error> {
         use_step(&self.conn, subject, step)
+    }
+
+    /// Counts a wrong code outside a judgement (a login).
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn code_failed(&self, subject: &str, at: Millis) -> Result<(), Error> {
+        code_failed(&self.conn, subject, at)
     }
 
     /// Sets the secret of a subject; steps that were accepted before stay used up.

@@ -253,7 +253,7 @@ fn an_older_program_leaves_a_newer_database_as_it_is() {
         folder.open(),
         Err(Error::Newer {
             found: 99,
-            known: 1
+            known: 2
         })
     ));
     assert_eq!(std::fs::read(&path).unwrap(), before);

@@ -19,7 +19,7 @@ pub enum Decider {
 }
 
 /// What shows that the person said so. The code itself stays in the shell, which asks
-/// [`crate::guard::totp::accept`].
+/// [`crate::guard::totp::Kept::check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
     /// Nothing but the delegate's word.
@@ -28,6 +28,11 @@ pub enum Evidence {
     Local {
         /// It is right and its step is unused.
         holds: bool,
+    },
+    /// A one-time code that was not looked at, because too many were wrong.
+    Locked {
+        /// Until when none is.
+        until: Millis,
     },
 }
 
@@ -49,10 +54,25 @@ pub struct Decide {
 }
 
 impl Evidence {
-    fn assurance(self) -> Assurance {
+    /// What it proves, or why it proves nothing. A wrong code is never less than none: it refuses.
+    pub(super) fn assurance(self, now: Millis) -> Result<Assurance, Problem> {
         match self {
-            Self::None => Assurance::Delegated,
-            Self::Local { .. } => Assurance::Local,
+            Self::None => Ok(Assurance::Delegated),
+            Self::Local { holds: true } => Ok(Assurance::Local),
+            Self::Local { holds: false } => Err(Problem::new(
+                Code::EvidenceInvalid,
+                "the code is wrong, too old or was used before",
+            )),
+            Self::Locked { until } => {
+                let text = format!(
+                    "too many codes were wrong; the next is taken from {}",
+                    until.rfc3339()
+                );
+                let mut problem = Problem::new(Code::Quota, text);
+                let seconds = until.since(now).saturating_add(999) / 1000;
+                problem.retry_after_s = u64::try_from(seconds).ok();
+                Err(problem)
+            }
         }
     }
 }
@@ -211,17 +231,17 @@ pub fn decide(
     if let Some(problem) = not_entitled(ctx, action, &speaker) {
         return refuse(problem, false);
     }
-    if request.evidence == (Evidence::Local { holds: false }) {
-        let text = "the code is wrong, too old or was used before";
-        return refuse(Problem::new(Code::EvidenceInvalid, text), false);
-    }
-    let code_used = matches!(request.evidence, Evidence::Local { .. });
+    let assurance = match request.evidence.assurance(ctx.now) {
+        Ok(assurance) => assurance,
+        Err(problem) => return refuse(problem, false),
+    };
+    let code_used = assurance == Assurance::Local;
     if request.verdict == Verdict::Approve
-        && let Some(problem) = too_weak(ctx, action, &speaker, request.evidence)
+        && let Some(problem) = too_weak(ctx, action, &speaker, assurance)
     {
         return refuse(problem, code_used);
     }
-    let mut judged = record(ctx, action, &speaker, request);
+    let mut judged = record(ctx, action, &speaker, request, assurance);
     judged.code_used = code_used;
     judged
 }
@@ -283,11 +303,11 @@ fn too_weak(
     ctx: &Context<'_>,
     action: &Action,
     speaker: &Speaker<'_>,
-    evidence: Evidence,
+    assurance: Assurance,
 ) -> Option<Problem> {
     let rule = ctx.policy.action(action.doc.action())?;
     let floor = rule.min_assurance.max(speaker.floor);
-    if evidence.assurance() < floor {
+    if assurance < floor {
         let text = format!("the policy asks `{}`", floor.as_str());
         return Some(Problem::new(Code::AssuranceTooLow, text).at(action.state));
     }
@@ -318,8 +338,8 @@ fn record(
     action: &Action,
     speaker: &Speaker<'_>,
     request: &Decide,
+    assurance: Assurance,
 ) -> Judged<(Action, Decision)> {
-    let assurance = request.evidence.assurance();
     let decision = Decision {
         person: speaker.person.id.clone(),
         verdict: request.verdict,

@@ -180,13 +180,9 @@ pub fn reconcile(
         let text = "this person does not decide about it";
         return refuse(Problem::new(Code::NotPermitted, text), false);
     };
-    let assurance = match request.evidence {
-        Evidence::Local { holds: true } => Assurance::Local,
-        Evidence::Local { holds: false } => {
-            let text = "the code is wrong, too old or was used before";
-            return refuse(Problem::new(Code::EvidenceInvalid, text), false);
-        }
-        Evidence::None => Assurance::Delegated,
+    let assurance = match request.evidence.assurance(ctx.now) {
+        Ok(assurance) => assurance,
+        Err(problem) => return refuse(problem, false),
     };
     let code_used = assurance == Assurance::Local;
     if assurance < rule.min_assurance {

@@ -168,16 +168,13 @@ pub fn hold_release(ctx: &Context<'_>, decider: &Decider, request: &Hold) -> Jud
         let text = "only who may approve releases a hold";
         return refuse(Problem::new(Code::NotPermitted, text));
     }
-    match request.evidence {
-        Evidence::None => {
+    match request.evidence.assurance(ctx.now) {
+        Err(problem) => return refuse(problem),
+        Ok(assurance) if assurance < Assurance::Local => {
             let text = "a hold is released with a code";
             return refuse(Problem::new(Code::AssuranceTooLow, text));
         }
-        Evidence::Local { holds: false } => {
-            let text = "the code is wrong, too old or was used before";
-            return refuse(Problem::new(Code::EvidenceInvalid, text));
-        }
-        Evidence::Local { holds: true } => {}
+        Ok(_) => {}
     }
     if !ctx.on_hold {
         return refuse(Problem::new(Code::WrongState, "no hold is set"));

@@ -1,6 +1,7 @@
-//! The delay after failed logins (console 4.2), as arithmetic.
+//! The delay after failed tries (console 4.2), as arithmetic: of passwords at a login, and of
+//! one-time codes wherever one is asked for.
 
-use policies::model::Millis;
+use crate::model::Millis;
 
 /// Failures before the first delay.
 const FREE: u32 = 5;
@@ -11,7 +12,7 @@ const LONGEST_MS: i64 = 15 * 60_000;
 
 /// Until when no try is taken, after `failures` in a row of which the last was at `last`.
 #[must_use]
-pub(crate) fn locked_until(failures: u32, last: Millis) -> Option<Millis> {
+pub fn locked_until(failures: u32, last: Millis) -> Option<Millis> {
     let beyond = failures.checked_sub(FREE)?;
     let delay = FIRST_MS
         .saturating_mul(1_i64 << beyond.min(16))
