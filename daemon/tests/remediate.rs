@@ -279,6 +279,50 @@ async fn a_target_that_has_changed_since_ends_as_failed_without_an_effect() {
     assert_eq!(site.action(&action.id).await.state, "failed");
 }
 
+/// guard 7.6: what core says of a killed worker never contradicts the guard's record.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_killed_around_its_spend_failed_only_where_the_record_says_it_did_not_spend() {
+    let _turn = TURN.lock().await;
+    let mut lost = 0;
+    for round in 0..24_u64 {
+        let site = Site::new();
+        let action = site.approved("1.1", "1.0").await;
+        let (guard, id) = (site.guard.clone(), action.id.clone());
+        let killer = tokio::spawn(async move {
+            let wanted: &[&str] = if round % 2 == 0 {
+                &["spent"]
+            } else {
+                &["issued", "spent"]
+            };
+            loop {
+                let state = guard.action(&id).await.unwrap().unwrap().state;
+                if wanted.contains(&state.as_str()) {
+                    break;
+                }
+                if !["approved", "issued", "spent"].contains(&state.as_str()) {
+                    return;
+                }
+            }
+            for pid in workers() {
+                let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        });
+        let run = site.scheduler.remediate(&site.guard, &action, "rollback");
+        let outcome = run.await;
+        killer.await.unwrap();
+        let state = site.action(&action.id).await.state;
+        if outcome.code == "worker_lost" {
+            lost += 1;
+            let unspent = ["approved", "issued"].contains(&state.as_str());
+            assert_eq!(outcome.outcome == "failed", unspent, "{state} {outcome:?}");
+        } else {
+            assert_eq!(outcome.outcome, state, "{outcome:?}");
+        }
+    }
+    assert!(lost > 0, "no worker was killed in time");
+}
+
 /// guard 5.3 rule 6: the worker compares with its own arguments, before it spends.
 #[tokio::test(flavor = "multi_thread")]
 async fn parameters_that_differ_from_the_approved_ones_are_never_spent() {

@@ -156,7 +156,7 @@ impl Scheduler {
         let leased = self.lease(guard, &order).await;
         drop(changing);
         let outcome = match leased {
-            Ok(worker) => supervise(worker, order, spent).await,
+            Ok(worker) => supervise(guard, worker, order, spent).await,
             Err(detail) => JobOutcome::failed("no_worker", detail),
         };
         // Unless somebody else has taken the lease by now.
@@ -218,6 +218,7 @@ fn fits(executor: &ExecutorSpec, action: &ActionView) -> bool {
 
 /// Hands over the order, releases the effect when the spend is on record, and waits for the end.
 async fn supervise(
+    guard: &Guard,
     mut worker: Worker,
     order: Order,
     spent: oneshot::Receiver<Spent>,
@@ -241,13 +242,11 @@ async fn supervise(
         worker.end();
         answer
     });
-    let mut begun = false;
     let answer = tokio::select! {
         spent = spent => {
             if let Ok(spent) = spent
                 && (spent.job(), spent.fence(), spent.aid()) == (job.as_str(), fence, aid.as_str())
             {
-                begun = true;
                 failpoint::hit("spent");
                 // A worker that is gone by now is noticed below.
                 let _ = release(spent, &mut sender);
@@ -264,16 +263,19 @@ async fn supervise(
             detail: effect.evidence,
         },
         Ok(Ok(Reply::Failed { code, detail })) => JobOutcome::failed(&code, detail),
-        Ok(Err(error)) => lost(begun, &chain(&error)),
-        Err(error) => lost(begun, &chain(&error)),
+        Ok(Err(error)) => lost(guard, &aid, &chain(&error)).await,
+        Err(error) => lost(guard, &aid, &chain(&error)).await,
     }
 }
 
-/// A worker that is gone without an answer. Before the spend nothing ran; after it nobody knows,
-/// and the guard's record becomes `in_doubt` at the deadline of the effect (guard 7.6, 8).
-fn lost(begun: bool, detail: &str) -> JobOutcome {
+/// A worker that is gone without an answer. Only the guard's record tells whether it had spent:
+/// what core saw of the spend may lag behind the death (guard 7.6, 8). Whatever is not known to be
+/// unspent is `unknown`.
+async fn lost(guard: &Guard, aid: &str, detail: &str) -> JobOutcome {
+    let record = guard.action(aid).await.ok().flatten();
+    let unspent = record.is_some_and(|a| matches!(a.state.as_str(), "approved" | "issued"));
     JobOutcome {
-        outcome: if begun { "unknown" } else { "failed" }.to_owned(),
+        outcome: if unspent { "failed" } else { "unknown" }.to_owned(),
         code: "worker_lost".to_owned(),
         detail: detail.to_owned(),
     }

@@ -10,6 +10,9 @@ use crate::event::{GuardrailEvent, Layer};
 use crate::interlocks::{Clearance, Facts, judge};
 use crate::model::{CauseClass, RemediationClass};
 
+/// Code of a job whose worker is gone without an answer.
+const WORKER_LOST: &str = "worker_lost";
+
 impl Machine {
     /// Makes the proposal, has it judged, and asks for an approval or ends.
     pub(super) fn propose(&mut self, env: &Env<'_>, step: &mut Step) {
@@ -236,7 +239,11 @@ impl Machine {
                 let code = action.code.unwrap_or_default();
                 self.job_ended(ended("succeeded", code), env, step);
             }
-            "failed" if phase == Phase::Executing => {
+            "spent" if phase == Phase::Executing && self.worker_is_lost() => {
+                self.in_doubt(env);
+                step.effects.push(Effect::WatchAction(action.id));
+            }
+            "failed" if matches!(phase, Phase::Executing | Phase::InDoubt) => {
                 let code = action.code.unwrap_or_default();
                 self.job_ended(ended("failed", code), env, step);
             }
@@ -265,8 +272,8 @@ impl Machine {
         self.note(env.now, "approval", text);
     }
 
-    /// After a restart: the worker that collected the capability is gone and nothing ran, since
-    /// nobody else holds its key. The approval is taken back and the same action is proposed anew.
+    /// The worker that collected the capability is gone and nothing ran, since nobody else holds its
+    /// key. The approval is taken back and the same action is proposed anew.
     pub(super) fn worker_lost(&mut self, env: &Env<'_>, step: &mut Step) {
         if self.record.phase != Phase::Executing {
             return;
@@ -281,8 +288,15 @@ impl Machine {
         );
         step.effects.push(Effect::Revoke {
             action: action.id,
-            reason: "worker_lost".to_owned(),
+            reason: WORKER_LOST.to_owned(),
         });
+    }
+
+    fn worker_is_lost(&self) -> bool {
+        self.record
+            .job
+            .as_ref()
+            .is_some_and(|job| job.code == WORKER_LOST)
     }
 
     fn execute_again(&self, action: &str, step: &mut Step) {
@@ -299,6 +313,7 @@ impl Machine {
         let interlock = self.record.clearances.last().is_some_and(|c| !c.cleared);
         if self.record.phase == Phase::Executing && !interlock {
             let lost = self.record.action.take();
+            self.record.job = None;
             self.record
                 .lost_actions
                 .extend(lost.map(|action| action.id));
@@ -324,6 +339,7 @@ impl Machine {
         if !matches!(self.record.phase, Phase::Executing | Phase::InDoubt) {
             return;
         }
+        let lost = job.code == WORKER_LOST;
         self.note(
             env.now,
             "action",
@@ -338,8 +354,13 @@ impl Machine {
                 self.enter(Phase::Verifying, env.now);
                 self.verify(step);
             }
+            // The guard takes the approval back only if it was not spent, whatever was seen of it.
+            "failed" if lost => self.worker_lost(env, step),
             "failed" => self.close(Outcome::Failed, env, step),
             _ => {
+                if lost {
+                    self.in_doubt(env);
+                }
                 if let Some(action) = self.record.action.clone() {
                     step.effects.push(Effect::WatchAction(action.id));
                 }

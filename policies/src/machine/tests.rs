@@ -272,6 +272,69 @@ fn a_worker_that_was_lost_before_it_spent_leads_to_a_new_proposal_and_a_new_appr
     );
 }
 
+/// An investigation whose approved action is being performed.
+fn executing(lab: &Lab) -> Machine {
+    let (mut machine, _) = waiting(lab);
+    let mut step = machine.handle(Input::Action(action("approved")), &lab.env());
+    while machine.record().phase == Phase::Rechecking {
+        let inputs: Vec<Input> = step.effects.iter().filter_map(|e| lab.answer(e)).collect();
+        for input in inputs {
+            step = machine.handle(input, &lab.env());
+        }
+    }
+    assert_eq!(machine.record().phase, Phase::Executing);
+    machine
+}
+
+fn lost(outcome: &str) -> Input {
+    Input::Job(JobNote {
+        outcome: outcome.to_owned(),
+        code: "worker_lost".to_owned(),
+    })
+}
+
+/// guard 7.6
+#[test]
+fn a_worker_lost_after_its_spend_leaves_the_incident_in_doubt_until_a_person_reconciles() {
+    let lab = Lab::new(NO_MODEL);
+    let mut machine = executing(&lab);
+    machine.handle(Input::Action(action("spent")), &lab.env());
+    let step = machine.handle(lost("unknown"), &lab.env());
+    assert_eq!(machine.record().phase, Phase::InDoubt);
+    assert!(
+        matches!(step.effects.as_slice(), [Effect::WatchAction(_)]),
+        "{:?}",
+        step.effects
+    );
+    machine.handle(Input::Action(action("in_doubt")), &lab.env());
+    machine.handle(Input::Action(action("reconciled_failed")), &lab.env());
+    assert_eq!(machine.record().outcome, Some(Outcome::Reconciled));
+}
+
+/// guard 7.6: the spend of a dead worker may still be on its way when its record is read.
+#[test]
+fn a_lost_worker_that_seems_not_to_have_spent_closes_nothing_until_the_guard_took_the_approval_back()
+ {
+    let lab = Lab::new(NO_MODEL);
+    for (recorded, phase) in [
+        ("spent", Phase::InDoubt),
+        ("in_doubt", Phase::InDoubt),
+        ("revoked", Phase::Proposing),
+    ] {
+        let mut machine = executing(&lab);
+        machine.handle(Input::Action(action("issued")), &lab.env());
+        let step = machine.handle(lost("failed"), &lab.env());
+        assert!(
+            matches!(step.effects.as_slice(), [Effect::Revoke { .. }]),
+            "{:?}",
+            step.effects
+        );
+        machine.handle(Input::Action(action(recorded)), &lab.env());
+        assert_eq!(machine.record().phase, phase, "{recorded}");
+        assert_eq!(machine.record().outcome, None, "{recorded}");
+    }
+}
+
 #[test]
 fn the_second_look_takes_the_approval_back_when_the_alert_is_over() {
     let lab = Lab::new(NO_MODEL);
