@@ -34,7 +34,7 @@ use crate::notify::{self, Notifier};
 use crate::scrape::{Scraper, ScraperOptions};
 use crate::telemetry::{self, names};
 use crate::tools::SourceSpec;
-use crate::{clock, console, control};
+use crate::{clock, console, control, listen};
 
 /// Scraped samples are kept for so long.
 const KEEP_SAMPLES_MS: i64 = 6 * 3600 * 1000;
@@ -226,12 +226,7 @@ async fn listen(address: SocketAddr, app: Router) -> Result<SocketAddr, Error> {
     let address = listener
         .local_addr()
         .map_err(io("cannot read the listener's address"))?;
-    tokio::spawn(async move {
-        let service = app.into_make_service_with_connect_info::<SocketAddr>();
-        if let Err(e) = axum::serve(listener, service).await {
-            tracing::error!(error = %e, "the main listener ended");
-        }
-    });
+    tokio::spawn(listen::serve(listener, app, listen::HEAD));
     Ok(address)
 }
 

@@ -19,6 +19,7 @@ pub mod identity;
 pub mod intake;
 pub mod jobs;
 pub mod keys;
+mod listen;
 pub mod notify;
 pub mod scrape;
 pub mod telemetry;

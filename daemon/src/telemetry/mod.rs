@@ -9,6 +9,7 @@ use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::listen;
 use names::{Kind, METRICS, Metric};
 
 /// Bounds of every histogram of seconds.
@@ -94,10 +95,6 @@ pub async fn serve_metrics(
             )
         }),
     );
-    tokio::spawn(async move {
-        if let Err(e) = axum::serve(listener, app).await {
-            tracing::error!(error = %e, "the metrics listener ended");
-        }
-    });
+    tokio::spawn(listen::serve(listener, app, listen::HEAD));
     Ok(address)
 }
