@@ -36,9 +36,11 @@ fn no_file_is_larger_than_256_kib_outside_the_benchmark() {
 /// Words are split, so that this file does not hold them.
 #[test]
 fn no_text_names_a_workplace_or_leaves_work_undone() {
+    // The redactor looks for folders of people, so it may name them.
+    let home = concat!("/ho", "me/");
     let banned = [
         concat!("/wo", "rk/"),
-        concat!("/ho", "me/"),
+        home,
         concat!("sha", "red/spec"),
         concat!("plan", ".md"),
         concat!("sub", "agent"),
@@ -56,7 +58,9 @@ fn no_text_names_a_workplace_or_leaves_work_undone() {
             continue;
         };
         for (number, line) in (1..).zip(text.lines()) {
-            for word in banned.iter().filter(|word| line.contains(**word)) {
+            let found = banned.iter().filter(|word| line.contains(**word));
+            let redactor = path.starts_with("policies/src/redaction");
+            for word in found.filter(|word| !(redactor && **word == home)) {
                 complaints.push(format!("{}:{number}: `{word}`", path.display()));
             }
         }
