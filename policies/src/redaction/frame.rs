@@ -90,22 +90,38 @@ impl Frame {
         }
     }
 
-    /// Begins a message with a line.
-    pub(super) fn begin(&mut self, text: &str) {
+    /// Begins a message with a line, which is not looked at before it has to be.
+    pub(super) fn begin(&mut self) {
         self.parts.clear();
         self.open = None;
-        let content = content(text);
-        self.parts.push(Part {
-            start: 0,
-            from: content.from,
-            to: content.to,
-            join: Join::Direct,
-        });
+    }
+
+    /// Looks at the first line of a message.
+    pub(super) fn ensure(&mut self, text: &str) {
+        if self.parts.is_empty() {
+            let content = content(text);
+            self.parts.push(Part {
+                start: 0,
+                from: content.from,
+                to: content.to,
+                join: Join::Direct,
+            });
+        }
+    }
+
+    /// True when the lines of the message were joined with line ends only, so that nothing stands
+    /// in them together that does not stand in one of them.
+    pub(super) fn is_apart(&self) -> bool {
+        self.parts
+            .iter()
+            .skip(1)
+            .all(|part| part.join == Join::Line)
     }
 
     /// True when `line` continues the message `text`. `flagged` says that an anchor was seen in the
     /// message: without one it opens neither a block nor a value.
     pub(super) fn takes(&mut self, text: &str, line: &str, flagged: bool) -> bool {
+        self.ensure(text);
         let open = match self.open {
             Some(open) => open,
             None => self.opening(text, flagged),
@@ -243,7 +259,8 @@ mod tests {
         for line in text.split_inclusive('\n') {
             if held.is_empty() || !frame.takes(&held, line, true) {
                 close(&mut frame, &mut held);
-                frame.begin(line);
+                frame.begin();
+                frame.ensure(line);
             }
             held.push_str(line);
         }

@@ -5,6 +5,7 @@
 //! 1. `encoding`: bytes become text; UTF-16 is decoded, invalid UTF-8 is replaced.
 //! 2. `stream`, `frame`, `prefix`: lines become logical messages. What a collector cut, folded or
 //!    wrapped is joined without prefixes and envelopes, with a way back to every source byte.
+//!    A line in which `gate` sees no anchor, and which continues nothing, is copied at once.
 //! 3. `search`: the message is scanned as it stands and in its decoded views (`escapes`, `unicode`,
 //!    `basen`, `array`, with `map` leading back), composed to a depth of three within a budget.
 //! 4. `scan` and the entity files: anchors lead to validators, which are hand-written and linear.
@@ -24,6 +25,7 @@ mod encoding;
 mod entropy;
 mod escapes;
 mod frame;
+mod gate;
 pub mod generate;
 mod iban;
 mod json;

@@ -64,6 +64,15 @@ pub(super) struct Held<'a> {
     pub(super) lines: usize,
 }
 
+impl Held<'_> {
+    /// True when the last line holds nothing but digits; a label can look like them on the first.
+    fn is_digits(&self) -> bool {
+        let whole = content(self.last);
+        let body = slice(self.last, whole.from, whole.to);
+        self.lines > 1 && body.bytes().all(is_base64)
+    }
+}
+
 impl Open {
     /// How `line` continues what ends in this, and what that ends in then; `None` in place of the
     /// end leaves it to be judged.
@@ -105,13 +114,29 @@ impl Open {
                 let own = run_end(body, 0, |b| b == b' ' || b == b'\t');
                 Some((from(own, Join::Direct), None))
             }
-            Self::Run(width, column) => run_goes_on(body, width, is_digits(content_of(held.last)))
+            Self::Run(width, column) => run_goes_on(body, width, held.is_digits())
                 .map(|last| (from(0, Join::Direct), last.then_some(Self::No)))
                 .or_else(|| rest_of_column(column?)),
             Self::Column(column) => rest_of_column(column),
             Self::Trace => is_trace(body).then(|| (from(0, Join::Line), Some(self))),
         }
     }
+}
+
+/// False when a line without an anchor surely ends in nothing open.
+pub(super) fn may_go_on(line: &str) -> bool {
+    let end = line.trim_end_matches(['\r', '\n']);
+    let bytes = end.as_bytes();
+    let tail = bytes.get(bytes.len().saturating_sub(16)..).unwrap_or(&[]);
+    let head = bytes.get(..bytes.len().min(64)).unwrap_or(&[]);
+    end.ends_with('\\')
+        || COLUMNS.contains(&end.len())
+        || (tail.len() == 16 && tail.iter().all(|&b| is_base64(b)))
+        || is_trace(end)
+        || end.starts_with("{\"log\":")
+        || memchr::memmem::find(head, b" P ").is_some()
+        || memchr::memmem::find(head, b" P:").is_some()
+        || head.ends_with(b" P")
 }
 
 /// Bytes before the body of a block, and what the block ends in after it.
@@ -237,15 +262,6 @@ pub(super) fn is_trace(body: &str) -> bool {
         && (inner.starts_with("at ") || inner.starts_with("File \"") || inner.starts_with("... ")))
         || inner.starts_with("Caused by: ")
         || (body.starts_with("    ") && inner.len() + 4 == body.len())
-}
-
-fn content_of(line: &str) -> &str {
-    let whole = content(line);
-    slice(line, whole.from, whole.to)
-}
-
-fn is_digits(body: &str) -> bool {
-    body.bytes().all(is_base64)
 }
 
 /// True for the last line of a folded run, false for another one: it holds nothing but digits.

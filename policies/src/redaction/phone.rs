@@ -13,7 +13,7 @@ pub(crate) const ENTITY: Entity = Entity {
     anchor: Anchor::Digits(scan),
 };
 
-const CONTEXT: &[&str] = &[
+pub(super) const CONTEXT: &[&str] = &[
     "phone",
     "telephone",
     "tel",

@@ -8,6 +8,12 @@ pub(crate) const ENTITY: Entity = Entity {
     anchor: Anchor::Bytes(b'=', b':', scan),
 };
 
+/// Every key whose value can be a find holds one of these.
+pub(super) fn stems() -> impl Iterator<Item = &'static str> {
+    let others = ["key", "kty", "auth"];
+    SENSITIVE.iter().chain(ENDINGS).copied().chain(others)
+}
+
 /// Last segments that make a key sensitive.
 const SENSITIVE: &[&str] = &[
     "apikey",

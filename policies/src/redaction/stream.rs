@@ -10,7 +10,9 @@ use zeroize::Zeroizing;
 
 use super::encoding::{Decoder, text_of};
 use super::frame::Frame;
+use super::gate;
 use super::message::{self, Message};
+use super::open::may_go_on;
 use super::options::Rules;
 use super::token::Minter;
 use super::{Kind, Report};
@@ -50,6 +52,8 @@ pub struct Redactor {
     offset: u64,
     /// The line that is coming in is too long and is being dropped.
     overlong: bool,
+    /// An anchor was seen in the held message.
+    flagged: bool,
     /// The held message goes on after it was dropped.
     dropping: bool,
 }
@@ -75,6 +79,7 @@ impl Redactor {
             frame: Frame::default(),
             offset: 0,
             overlong: false,
+            flagged: false,
             dropping: false,
         }
     }
@@ -153,7 +158,7 @@ impl Redactor {
         let ends = memchr::memchr_iter(b'\n', buffer.get(from..).unwrap_or(&[]));
         for end in ends.map(|at| from + at + 1) {
             if std::mem::take(&mut self.overlong) {
-                self.drop_line(b"\n", out);
+                self.drop_line(buffer.get(start..end).unwrap_or(&[]), out);
             } else {
                 self.line(&buffer, start, end, out);
             }
@@ -162,7 +167,8 @@ impl Redactor {
         if self.overlong || buffer.len() - start > MAX_HELD {
             self.flush(&buffer, start, out);
             self.overlong = true;
-            start = buffer.len();
+            // The half of a line end that came is kept until the other half comes.
+            start = buffer.len() - usize::from(buffer.ends_with(b"\r"));
         }
         let gone = start - self.held;
         let bytes = self.decoder.source_len(buffer.get(..gone).unwrap_or(&[]));
@@ -181,11 +187,15 @@ impl Redactor {
             return;
         }
         let text = text_of(line);
+        let flagged = gate::is_flagged(&text, &self.rules);
         if self.held > 0 {
             let message = text_of(buffer.get(start - self.held..start).unwrap_or(&[]));
-            if self.frame.takes(&message, &text, true) {
+            let quiet = !flagged && !self.flagged;
+            let apart = quiet && self.frame.parts.is_empty() && !may_go_on(&message);
+            if !apart && self.frame.takes(&message, &text, self.flagged) {
                 if self.held + line.len() <= MAX_HELD && self.frame.parts.len() <= MAX_LINES {
                     self.held += line.len();
+                    self.flagged |= flagged;
                     return;
                 }
                 if self.frame.is_bound() {
@@ -196,8 +206,9 @@ impl Redactor {
             }
             self.flush(buffer, start, out);
         }
-        self.frame.begin(&text);
+        self.frame.begin();
         self.held = line.len();
+        self.flagged = flagged;
     }
 
     /// The held message cannot be held any longer, and what follows belongs to it: all of it goes.
@@ -231,12 +242,20 @@ impl Redactor {
         }
         let before = self.decoder.source_len(buffer.get(..start).unwrap_or(&[]));
         let mut offset = self.offset.saturating_add(before);
+        if !self.flagged && self.frame.is_apart() {
+            out.push_str(&text_of(bytes));
+            self.report.messages = self.report.messages.saturating_add(1);
+            let lines = self.frame.parts.len().max(1) as u64;
+            self.report.lines = self.report.lines.saturating_add(lines);
+            self.report.work_units = self.report.work_units.saturating_add(bytes.len() as u64);
+            return;
+        }
         if !self.frame.is_broken() {
             self.message(bytes, offset, out);
             return;
         }
         for line in bytes.split_inclusive(|&b| b == b'\n') {
-            self.frame.begin(&text_of(line));
+            self.frame.begin();
             self.message(line, offset, out);
             offset = offset.saturating_add(self.decoder.source_len(line));
         }
@@ -245,6 +264,7 @@ impl Redactor {
     /// One message, whose lines the frame holds.
     fn message(&mut self, bytes: &[u8], offset: u64, out: &mut String) {
         let text = text_of(bytes);
+        self.frame.ensure(&text);
         let message = Message {
             text: &text,
             frame: &self.frame,

@@ -85,6 +85,21 @@ fn r2_1_5_what_is_held_back_is_bounded_and_beyond_it_is_dropped() {
 }
 
 #[test]
+fn r2_1_5_a_line_that_is_too_long_keeps_its_end_wherever_it_is_cut() {
+    let text = format!("a b\r\n{}\r\nc d\r\n", "x ".repeat(40_000));
+    let whole = redact(&text, &key()).0;
+    for size in [1_000, 7_919, 80_006, 80_007] {
+        let mut stream = Redactor::new(&key());
+        let mut out = Vec::new();
+        for chunk in text.as_bytes().chunks(size) {
+            out.extend(stream.push(chunk));
+        }
+        out.extend(stream.finish().0);
+        assert_eq!(String::from_utf8(out).unwrap(), whole, "{size}");
+    }
+}
+
+#[test]
 fn r2_1_6_the_head_of_a_key_goes_where_the_source_cut_the_text() {
     let head = ["gh", "p_", "a7Qx3Lm9Zk"].concat();
     assert_survives(&format!("use {head} now"));
