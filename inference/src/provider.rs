@@ -159,6 +159,8 @@ codes! {
     CpuUnsupported = "cpu_unsupported",
     /// The sandbox could not be put in force.
     SandboxFailed = "sandbox_failed",
+    /// There is no model file.
+    ModelMissing = "model_missing",
     /// The model file is not what it should be.
     ModelCorrupt = "model_corrupt",
     /// The model does not fit.

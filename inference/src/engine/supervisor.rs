@@ -136,7 +136,11 @@ fn one_child(shared: &Arc<Shared>) -> End {
         Ok(model) => model,
         Err(error) => {
             let what = format!("the model file cannot be opened: {error}");
-            return refused(Code::ModelCorrupt, what);
+            let code = match error.kind() {
+                std::io::ErrorKind::NotFound => Code::ModelMissing,
+                _ => Code::ModelCorrupt,
+            };
+            return refused(code, what);
         }
     };
     let (mut child, mut stream) = match spawn(options) {

@@ -32,7 +32,7 @@ fn ends_by_rules(model: String, flags: &[&str]) -> String {
 #[test]
 fn a_model_file_that_is_not_there_costs_the_explanation_alone() {
     let section = model::of("/nowhere/model.gguf", &"0".repeat(64));
-    assert_eq!(ends_by_rules(section, &[]), "model_corrupt");
+    assert_eq!(ends_by_rules(section, &[]), "model_missing");
 }
 
 #[test]
