@@ -75,6 +75,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// The incidents are gone and the signed log that names them is there.
+    #[error("`{}` is missing beside the signed log of this folder; restore it from a copy of the folder", .0.display())]
+    Missing(PathBuf),
     /// A key.
     #[error(transparent)]
     Key(#[from] keys::Error),
@@ -181,8 +184,8 @@ fn configuration(file: &Path) -> Result<Arc<Config>, Error> {
     Ok(config)
 }
 
-fn open_guard(dir: &Path, kek: [u8; 32]) -> Result<Guard, Error> {
-    Guard::open(GuardOptions {
+async fn open_guard(dir: &Path, kek: [u8; 32]) -> Result<Guard, Error> {
+    let guard = Guard::open(GuardOptions {
         state_dir: dir.to_owned(),
         anchor_dir: dir.join("anchor"),
         run_dir: dir.join("run"),
@@ -190,7 +193,33 @@ fn open_guard(dir: &Path, kek: [u8; 32]) -> Result<Guard, Error> {
         kek,
         now: Clock::system(),
     })
-    .map_err(Error::Guard)
+    .map_err(Error::Guard)?;
+    if let Ok(health) = guard.health().await {
+        for found in health.states {
+            tracing::error!(
+                code = "SN-0215",
+                state = found.state,
+                cause = found.cause,
+                "the guard starts, but stops changes"
+            );
+        }
+    }
+    Ok(guard)
+}
+
+/// Opens `sentinel.db`. It is made where no signed log stands; a lost one, or one of another key, is
+/// refused, since nobody could say what became of the incidents in it.
+fn open_db(dir: &Path, redact_key: &[u8; 32]) -> Result<Arc<Db>, Error> {
+    let path = dir.join("sentinel.db");
+    let logged = dir.join("guard.db").exists() || dir.join("anchor/head").exists();
+    if logged && !path.exists() {
+        return Err(Error::Missing(path));
+    }
+    let db = Db::open(&path)?;
+    if !db.key_matches("redact-key", &keys::derive(redact_key, "check/1"))? {
+        return Err(keys::Error::Other(dir.join("etc/redact-key")).into());
+    }
+    Ok(Arc::new(db))
 }
 
 fn console_of(
@@ -237,14 +266,20 @@ async fn listen(address: SocketAddr, app: Router) -> Result<SocketAddr, Error> {
 pub async fn start(options: Options) -> Result<Running, Error> {
     let (dir, lock) = scratch(&options.state_dir)?;
     let file = options.config.clone();
+    let open = config::open_files(&dir);
+    if !open.is_empty() {
+        return Err(Error::Config(open));
+    }
     let config = configuration(&file.unwrap_or_else(|| dir.join("etc/sentinel.toml")))?;
     let recorder = telemetry::install_recorder().map_err(|e| Error::Other(e.to_string()))?;
     introduce();
-    let has_data = dir.join("guard.db").exists() || dir.join("sentinel.db").exists();
+    let has_data = ["guard.db", "sentinel.db", "anchor/head"]
+        .iter()
+        .any(|name| dir.join(name).exists());
     let kek = keys::load_or_make(&dir.join("etc"), "guard-kek", has_data)?;
     let redact_key = keys::load_or_make(&dir.join("etc"), "redact-key", has_data)?;
-    let db = Arc::new(Db::open(&dir.join("sentinel.db"))?);
-    let guard = open_guard(&dir, kek)?;
+    let db = open_db(&dir, &redact_key)?;
+    let guard = open_guard(&dir, kek).await?;
     let exe = std::env::current_exe().map_err(io("cannot find the program's own file"))?;
     let bus = Bus::new(clock::now);
     let (engine, engine_refused) = engine(&config, &exe, options.engine_fault);

@@ -23,6 +23,9 @@ pub enum Error {
     /// The key is gone and there is data that it belongs to.
     #[error("`{}` is missing beside existing data: key_unavailable", .0.display())]
     Lost(PathBuf),
+    /// It is another key than the data was written with.
+    #[error("`{}` is not the key that `sentinel.db` was written with: key_unavailable", .0.display())]
+    Other(PathBuf),
 }
 
 /// Reads `etc/NAME`, or makes it when the folder holds no data yet. A key that was lost is never

@@ -19,6 +19,11 @@ pub fn check(globals: &Globals, config: &Path, policy: Option<&Path>) -> u8 {
     let mut lines: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
     let beside = config.with_file_name("policy.toml");
     let policy = policy.map_or(beside, Path::to_path_buf);
+    for problem in state_of(config).map_or_else(Vec::new, config::open_files) {
+        failed = true;
+        lines.push(problem.to_string());
+        problems.push(json!(problem));
+    }
     // `serve` does not start without a policy, so a configuration without one is not valid.
     for message in policy_problems(&policy) {
         failed = true;
@@ -39,6 +44,12 @@ pub fn check(globals: &Globals, config: &Path, policy: Option<&Path>) -> u8 {
         }
     }
     if failed { exit::CONFIG } else { exit::DONE }
+}
+
+/// The state folder of a scratch run whose `etc` holds the configuration.
+fn state_of(config: &Path) -> Option<&Path> {
+    let etc = config.parent()?;
+    (etc.file_name()? == "etc").then(|| etc.parent())?
 }
 
 fn policy_problems(path: &Path) -> Vec<String> {

@@ -77,6 +77,7 @@ fn refused(globals: &Globals, error: &Error) -> u8 {
         Error::Locked { .. } => ("SN-0210", exit::FAILED),
         Error::Key(_) => ("SN-0211", exit::FAILED),
         Error::Guard(_) => ("SN-0212", exit::CONFIG),
+        Error::Missing(_) => ("SN-0214", exit::FAILED),
         Error::Io { .. }
         | Error::Store(_)
         | Error::Logins(_)

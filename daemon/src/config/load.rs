@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use policies::model::{Edge, RemediationClass};
 use toml_edit::Document;
 
+use super::modes;
 use super::notify;
 use super::problem::{Level, Problem};
 use super::reader::{Reader, Section, locate};
@@ -40,6 +41,7 @@ pub fn load(path: &Path) -> Loaded {
     match text {
         Ok(text) => {
             let mut loaded = load_text(&name, &text);
+            loaded.problems.extend(modes::writable(path));
             if let Some(config) = &loaded.config {
                 loaded.problems.extend(check_files(&name, config));
             }
@@ -55,7 +57,7 @@ pub fn load(path: &Path) -> Loaded {
     }
 }
 
-fn whole_file(file: &str, code: &'static str, message: String) -> Problem {
+pub(super) fn whole_file(file: &str, code: &'static str, message: String) -> Problem {
     Problem {
         level: Level::Error,
         code,

@@ -4,6 +4,7 @@
 //! running daemon. All problems are reported at once, each with file, line and column.
 
 mod load;
+mod modes;
 mod notify;
 mod problem;
 mod reader;
@@ -17,6 +18,7 @@ use policies::model::{Edge, RemediationClass};
 
 pub(crate) use load::secret_file_is_private;
 pub use load::{Loaded, load, load_text};
+pub use modes::open_files;
 pub use problem::{Level, Problem};
 
 /// The embedded reference: every default, with a comment for each key.

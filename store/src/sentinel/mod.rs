@@ -133,6 +133,9 @@ CREATE TABLE notice (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX notice_due ON notice (sink, due);
 ",
+    "
+CREATE TABLE key_check (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// The database.
@@ -170,6 +173,24 @@ impl Db {
         Ok(Self {
             connection: Mutex::new(connection),
         })
+    }
+
+    /// True when `value`, made from the key `name`, is what was stored for it; the first one is
+    /// stored. The value must not tell the key.
+    ///
+    /// # Errors
+    /// The database refused.
+    pub fn key_matches(&self, name: &str, value: &[u8; 32]) -> Result<bool, Error> {
+        let connection = self.lock();
+        connection.execute(
+            "INSERT OR IGNORE INTO key_check (name, value) VALUES (?1, ?2)",
+            rusqlite::params![name, value],
+        )?;
+        let stored: Vec<u8> =
+            connection.query_row("SELECT value FROM key_check WHERE name = ?1", [name], |r| {
+                r.get(0)
+            })?;
+        Ok(stored == value)
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -215,6 +236,18 @@ mod tests {
                 .mode();
             assert_eq!(mode & 0o777, 0o600, "{name}");
         }
+    }
+
+    #[test]
+    fn the_first_value_of_a_key_is_kept_and_another_one_does_not_match() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sentinel.db");
+        let db = Db::open(&path).unwrap();
+        assert!(db.key_matches("redact-key", &[1; 32]).unwrap());
+        drop(db);
+        let db = Db::open(&path).unwrap();
+        assert!(!db.key_matches("redact-key", &[2; 32]).unwrap());
+        assert!(db.key_matches("redact-key", &[1; 32]).unwrap());
     }
 
     #[test]

@@ -13,5 +13,6 @@ mod degraded;
 mod intake;
 mod leak;
 mod notify;
+mod refusal;
 #[path = "../support/mod.rs"]
 mod support;

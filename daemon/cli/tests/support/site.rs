@@ -98,8 +98,7 @@ impl Site {
             .collect()
     }
 
-    /// Starts the daemon and waits until it serves.
-    pub(crate) fn start(&mut self, flags: &[&str]) {
+    fn launch(&mut self, flags: &[&str]) {
         self.runs += 1;
         let child = Command::new(exe())
             .args(["serve", "--state-dir"])
@@ -111,6 +110,11 @@ impl Site {
             .spawn()
             .unwrap();
         self.serve = Some(child);
+    }
+
+    /// Starts the daemon and waits until it serves.
+    pub(crate) fn start(&mut self, flags: &[&str]) {
+        self.launch(flags);
         let (address, metrics) = wait_for("the daemon", || {
             let text = std::fs::read_to_string(self.err_file()).unwrap();
             if let Some(status) = self.ended() {
@@ -127,6 +131,23 @@ impl Site {
     /// How the daemon ended, if it did.
     pub(crate) fn ended(&mut self) -> Option<std::process::ExitStatus> {
         self.serve.as_mut().and_then(|c| c.try_wait().unwrap())
+    }
+
+    /// Kills the daemon.
+    pub(crate) fn kill(&mut self) {
+        let mut serve = self.serve.take().expect("it runs");
+        serve.kill().unwrap();
+        serve.wait().unwrap();
+    }
+
+    /// Starts a daemon that must not start: its exit code, and what it said.
+    #[track_caller]
+    pub(crate) fn refused(&mut self) -> (Option<i32>, String) {
+        self.launch(&[]);
+        let status = wait_for("the refusal", || self.ended());
+        self.serve = None;
+        let said = std::fs::read_to_string(self.err_file()).unwrap();
+        (status.code(), said)
     }
 
     /// Panics unless the daemon was killed by SIGKILL.
