@@ -12,7 +12,8 @@ use crate::claim::{
 use crate::event::{GuardrailEvent, Layer, Tally};
 use crate::injection::{self, Mode};
 use crate::model::{
-    Alert, Deploy, DeployHistory, EvidenceId, LogLine, Payload, RunbookSection, Series, UnitEvent,
+    Alert, Deploy, DeployHistory, EvidenceId, LogLine, Payload, Predicate, RunbookSection, Series,
+    UnitEvent,
 };
 use crate::redaction::{Redactor, is_sensitive_field};
 use crate::spotlight;
@@ -97,12 +98,34 @@ pub fn text(text: &str, key: &RedactKey) -> (String, Vec<GuardrailEvent>) {
     (out, gate.finish(None, "redact.hit").events)
 }
 
-/// Admits a text that is written for people: a runbook, a ticket, a commit message.
+/// What the injection filter makes of one text, for measuring it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Screened {
+    /// The text that is left, as a model would see it.
+    pub output: String,
+    /// Class of each removal.
+    pub classes: Vec<&'static str>,
+    /// True when a slot of it was abstracted.
+    pub abstracted: bool,
+}
+
+/// Runs one text through the injection filter alone: as a line of telemetry, or as prose. This is
+/// what the benchmark measures; the redactor has measures of its own.
 #[must_use]
-pub fn prose(text: &str, key: &RedactKey) -> (String, Vec<GuardrailEvent>) {
-    let mut gate = Gate::new(key);
-    let out = gate.free(text, Mode::Prose);
-    (out, gate.finish(None, "redact.hit").events)
+pub fn screen(text: &str, prose: bool, key: &RedactKey) -> Screened {
+    let mode = if prose { Mode::Prose } else { Mode::Telemetry };
+    let (left, classes) = injection::clean(text, mode, key, 0)
+        .map_or_else(|| (text.to_owned(), Vec::new()), |c| (c.text, c.classes));
+    let (output, fields) = if prose {
+        (left, 0)
+    } else {
+        injection::Sight::new(&[], None, &[], key).line(&left, EvidenceId(0))
+    };
+    Screened {
+        output,
+        classes,
+        abstracted: fields > 0,
+    }
 }
 
 /// Admits an alert: all its texts, labels and annotations too.
@@ -402,6 +425,26 @@ impl<'a> Gate<'a> {
         self.typed(&mut section.document);
         self.prose(&mut section.heading);
         self.prose(&mut section.text);
+        for condition in section
+            .preconditions
+            .iter_mut()
+            .flat_map(|p| p.requires.iter_mut().chain(&mut p.forbids))
+        {
+            self.typed(&mut condition.text);
+            match &mut condition.predicate {
+                Predicate::Metric { name, .. }
+                | Predicate::Healthy(name)
+                | Predicate::EvidenceKind(name) => self.typed(name),
+                Predicate::AlertLabel { name, value } => {
+                    self.typed(name);
+                    self.typed(value);
+                }
+                Predicate::DeployWithin(_)
+                | Predicate::Replicas { .. }
+                | Predicate::Stateless
+                | Predicate::Unreadable => {}
+            }
+        }
     }
 
     fn finish(self, id: Option<EvidenceId>, hit_code: &'static str) -> Done {
@@ -421,6 +464,12 @@ impl<'a> Gate<'a> {
             "redact.forged",
             "token",
             narrow(report.forged),
+        );
+        tally.add(
+            Layer::Redact,
+            "redact.allowed",
+            "site",
+            narrow(report.allowed),
         );
         for (class, count) in &self.removed {
             let code = if *class == injection::CTL {

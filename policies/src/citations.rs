@@ -65,7 +65,11 @@ pub fn check(text: &str, evidence: &[Evidence]) -> (String, Vec<Citation>, Vec<G
             }
             continue;
         }
-        let kept: Vec<Citation> = parsed
+        let whole: Vec<Vec<Citation>> = parsed
+            .into_iter()
+            .filter(|part| all_exist(part, evidence, &mut tally))
+            .collect();
+        let kept: Vec<Citation> = whole
             .into_iter()
             .flatten()
             .filter_map(|cite| resolve(cite, evidence, &mut tally))
@@ -79,6 +83,16 @@ pub fn check(text: &str, evidence: &[Evidence]) -> (String, Vec<Citation>, Vec<G
     }
     out.push_str(rest);
     (out, cites.into_iter().collect(), tally.events(None))
+}
+
+/// A range of ids stands only when all of them exist.
+fn all_exist(part: &[Citation], evidence: &[Evidence], tally: &mut Tally) -> bool {
+    let exists = |cite: &Citation| evidence.iter().any(|e| e.id() == cite.evidence);
+    if part.len() < 2 || part.iter().all(exists) {
+        return true;
+    }
+    tally.add(Layer::Cite, "cite.unknown", "range", 1);
+    false
 }
 
 /// Keeps what exists.
@@ -147,7 +161,7 @@ fn fold(text: &str) -> String {
             '\u{a0}' => ' ',
             _ => c,
         };
-        if !matches!(c, '[' | ']' | '(' | ')' | '^' | '\u{3010}' | '\u{3011}') {
+        if !(OPENERS.contains(&c) || CLOSERS.contains(&c) || c == '^') {
             out.push(c.to_ascii_lowercase());
         }
     }
@@ -265,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn every_accepted_spelling_has_one_canonical_form() {
+    fn r10_3_every_accepted_spelling_has_one_canonical_form() {
         for (text, want) in [
             ("E12", "[E12]"),
             ("[e12]", "[E12]"),
@@ -281,6 +295,16 @@ mod tests {
             ("E1, E2; E3 and E4", "[E1][E2][E3][E4]"),
             ("E1-E3", "[E1][E2][E3]"),
             ("E1-E30", ""),
+            ("ev12", "[E12]"),
+            ("Evidence 12", "[E12]"),
+            ("\u{ff3b}\u{ff25}12\u{ff3d}", "[E12]"),
+            ("\u{27e6}E12\u{27e7}", "[E12]"),
+            ("E12:34-40", "[E12:34-40]"),
+            ("E12 L34", "[E12:34]"),
+            ("E12:lines 34-40", "[E12:34-40]"),
+            ("1; 2 and 3", "[E1][E2][E3]"),
+            ("E1-E8", "[E1][E2][E3][E4][E5][E6][E7][E8]"),
+            ("E1-E9", ""),
             ("K3", ""),
             ("nothing", ""),
         ] {
@@ -289,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_evidence_is_dropped_and_an_unknown_line_keeps_the_id() {
+    fn r10_4_unknown_evidence_is_dropped_and_an_unknown_line_keeps_the_id() {
         let evidence = [crate::admit::tests::logs(&["one", "two"])];
         let (text, cites, events) = check(
             "It broke (E-1:2), see [E1:9] and [E7]. Not (a note) or [x].",
@@ -299,5 +323,9 @@ mod tests {
         assert_eq!(cites.len(), 2);
         let codes: Vec<&str> = events.iter().map(|e| e.code.as_str()).collect();
         assert_eq!(codes, ["cite.line", "cite.normalised", "cite.unknown"]);
+        let (text, cites, events) = check("Both [E1-E2], and [E1:x9].", &evidence);
+        assert_eq!((text.as_str(), cites.len()), ("Both , and .", 0));
+        let codes: Vec<&str> = events.iter().map(|e| e.code.as_str()).collect();
+        assert_eq!(codes, ["cite.malformed", "cite.unknown"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::EvidenceId;
+use crate::model::{EvidenceId, Millis};
 
 /// The layer that intervened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -43,6 +43,33 @@ impl Layer {
     }
 }
 
+/// Every code, in the order of the specification; the codes of interlocks (`IL-nn`) come on top.
+pub const CODES: &[&str] = &[
+    "redact.hit",
+    "redact.dropped",
+    "redact.forged",
+    "redact.allowed",
+    "redact.recheck",
+    "inject.removed",
+    "inject.field",
+    "inject.split",
+    "inject.origin",
+    "inject.contested",
+    "inject.ctl",
+    "poison.novel",
+    "poison.uncorroborated",
+    "poison.taint",
+    "out.schema",
+    "out.target",
+    "out.url",
+    "out.redacted",
+    "cite.normalised",
+    "cite.malformed",
+    "cite.unknown",
+    "cite.line",
+    "claim.unsupported",
+];
+
 /// One intervention. Equal (code, rule) pairs of one output are one event with a count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,6 +84,48 @@ pub struct GuardrailEvent {
     pub count: u32,
     /// The evidence it happened in, if any.
     pub evidence: Option<EvidenceId>,
+    /// Number inside the incident, from 1; 0 outside of one.
+    #[serde(default)]
+    pub seq: u32,
+    /// When the incident took note of it.
+    #[serde(default)]
+    pub at: Option<Millis>,
+    /// Phase of the investigation.
+    #[serde(default)]
+    pub step: String,
+}
+
+impl GuardrailEvent {
+    /// An intervention that happened once and in no evidence.
+    #[must_use]
+    pub fn once(layer: Layer, code: &str) -> Self {
+        Self {
+            layer,
+            code: code.to_owned(),
+            rule: String::new(),
+            count: 1,
+            evidence: None,
+            seq: 0,
+            at: None,
+            step: String::new(),
+        }
+    }
+
+    /// What was decided.
+    #[must_use]
+    pub fn decision(&self) -> &'static str {
+        match self.code.as_str() {
+            "redact.hit" | "redact.recheck" | "out.redacted" => "replaced",
+            "redact.dropped" | "cite.malformed" | "cite.unknown" | "out.url" => "dropped",
+            "redact.forged" => "defused",
+            "redact.allowed" => "let_through",
+            "inject.removed" | "inject.split" | "inject.ctl" => "removed",
+            "inject.field" | "inject.origin" | "inject.contested" => "abstracted",
+            "cite.normalised" | "cite.line" => "normalised",
+            "claim.unsupported" | "poison.novel" => "marked",
+            _ => "refused",
+        }
+    }
 }
 
 /// Gathers events, one per (layer, code, rule), in a stable order.
@@ -81,10 +150,10 @@ impl Tally {
             .into_iter()
             .map(|((layer, code, rule), count)| GuardrailEvent {
                 layer,
-                code: code.to_owned(),
                 rule,
                 count,
                 evidence,
+                ..GuardrailEvent::once(layer, code)
             })
             .collect()
     }

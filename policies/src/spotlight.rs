@@ -64,11 +64,10 @@ pub(crate) fn control_spans(text: &str) -> Vec<(usize, usize)> {
             spans.push((start, end));
         }
     }
-    for (start, word) in text
-        .match_indices("[INST]")
-        .chain(text.match_indices("[/INST]"))
-    {
-        spans.push((start, start.saturating_add(word.len())));
+    for token in SQUARE_TOKENS {
+        for (start, word) in text.match_indices(token) {
+            spans.push((start, start.saturating_add(word.len())));
+        }
     }
     for (start, _) in stem_matches(text) {
         spans.push((start, stem_end(text, start)));
@@ -83,6 +82,21 @@ pub(crate) fn control_spans(text: &str) -> Vec<(usize, usize)> {
     }
     merged
 }
+
+/// Control tokens in square brackets.
+const SQUARE_TOKENS: &[&str] = &[
+    "[INST]",
+    "[/INST]",
+    "[SYSTEM_PROMPT]",
+    "[/SYSTEM_PROMPT]",
+    "[AVAILABLE_TOOLS]",
+    "[/AVAILABLE_TOOLS]",
+    "[TOOL_CALLS]",
+    "[TOOL_RESULTS]",
+    "[/TOOL_RESULTS]",
+    "[TOOL_CONTENT]",
+    "[BEGIN_OF_TEXT]",
+];
 
 /// Names of angle-bracket control tokens that carry no bars.
 const PLAIN_TOKENS: &[&str] = &[
@@ -102,6 +116,17 @@ const PLAIN_TOKENS: &[&str] = &[
     "end_of_turn",
     "think",
     "/think",
+    "tools",
+    "/tools",
+    "tool_code",
+    "/tool_code",
+    "function_calls",
+    "/function_calls",
+    "invoke",
+    "/invoke",
+    "mask",
+    "cls",
+    "sep",
     "<sys>",
     "</sys>",
     "<SYS>",
@@ -119,7 +144,7 @@ fn tag_end(text: &str, start: usize) -> Option<usize> {
     let bar = |c: char| c == '|' || c == '\u{ff5c}';
     let inner_end = if body.starts_with(bar) {
         let close = body.char_indices().skip(1).find(|&(_, c)| bar(c))?.0;
-        let name = body.get(1..close)?.trim_start_matches(bar);
+        let name = body.get(..close)?.trim_start_matches(bar);
         let named = !name.is_empty()
             && name
                 .chars()
@@ -139,15 +164,16 @@ fn tag_end(text: &str, start: usize) -> Option<usize> {
     Some(start.saturating_add(inner_end).saturating_add(2))
 }
 
-/// Starts of the stem, any case; invisible characters are skipped when the plain text has none.
+/// Starts of the stem in any case, script or width and with any invisible or combining character
+/// in it.
 fn stem_matches(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
-    let mut chars = text.char_indices().filter(|(_, c)| !is_invisible(*c));
+    let mut chars = letters(text);
     while let Some((start, c)) = chars.next() {
-        if !c.eq_ignore_ascii_case(&'u') {
+        if c != 'u' {
             continue;
         }
-        let rest = chars.clone().map(|(_, c)| c.to_ascii_lowercase());
+        let rest = chars.clone().map(|(_, c)| c);
         let tail = STEM.get(1..).unwrap_or("");
         if rest.take(tail.len()).eq(tail.chars()) {
             found.push((start, start));
@@ -156,18 +182,57 @@ fn stem_matches(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
+/// The characters that are seen, as Latin letters, with their places.
+fn letters(text: &str) -> impl Iterator<Item = (usize, char)> + Clone + '_ {
+    text.char_indices()
+        .filter(|(_, c)| !is_invisible(*c) && !is_combining(*c))
+        .map(|(at, c)| (at, latin(c.to_lowercase().next().unwrap_or(c))))
+}
+
 /// End of the stem that begins at `start`.
 fn stem_end(text: &str, start: usize) -> usize {
-    let mut seen = 0;
-    for (at, c) in text.get(start..).unwrap_or("").char_indices() {
-        if seen == STEM.len() {
-            return start.saturating_add(at);
-        }
-        if !is_invisible(c) {
-            seen += 1;
-        }
+    letters(text.get(start..).unwrap_or(""))
+        .nth(STEM.len())
+        .map_or(text.len(), |(at, _)| start.saturating_add(at))
+}
+
+/// The Latin letter that a lower-case letter is read as: without accent, width and script.
+pub(crate) fn latin(c: char) -> char {
+    match c {
+        '\u{ff01}'..='\u{ff5e}' => u32::from(c)
+            .checked_sub(0xfee0)
+            .and_then(char::from_u32)
+            .unwrap_or(c)
+            .to_ascii_lowercase(),
+        '\u{e0}'..='\u{e5}' | '\u{430}' | '\u{3b1}' => 'a',
+        '\u{e8}'..='\u{eb}' | '\u{435}' => 'e',
+        '\u{ec}'..='\u{ef}' | '\u{456}' | '\u{3b9}' => 'i',
+        '\u{f2}'..='\u{f6}' | '\u{43e}' | '\u{3bf}' => 'o',
+        '\u{f9}'..='\u{fc}' | '\u{3c5}' => 'u',
+        '\u{e7}' | '\u{441}' => 'c',
+        '\u{f1}' => 'n',
+        '\u{440}' | '\u{3c1}' => 'p',
+        '\u{443}' => 'y',
+        '\u{445}' => 'x',
+        '\u{455}' => 's',
+        '\u{501}' => 'd',
+        '\u{51b}' => 'q',
+        '\u{2019}' => '\'',
+        '\u{df}' => 's',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{203f}' | '\u{fe4f}' => '_',
+        // Mathematical letters repeat the alphabet in many styles.
+        '\u{1d400}'..='\u{1d6a3}' => u32::from(c)
+            .checked_sub(0x1d400)
+            .and_then(|n| u8::try_from(n % 26).ok())
+            .map_or(c, |n| char::from(b'a'.saturating_add(n))),
+        other => other,
     }
-    text.len()
+}
+
+/// Marks that are written over the letter before them.
+const fn is_combining(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{20d0}'..='\u{20ff}')
 }
 
 /// Characters that are not seen when the text is shown.
@@ -177,4 +242,58 @@ pub(crate) const fn is_invisible(c: char) -> bool {
         | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
         | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{control_spans, escape};
+    use crate::claim::RedactKey;
+
+    #[test]
+    fn r9_2_the_stem_is_found_in_any_case_width_script_and_disguise() {
+        let key = RedactKey::from_bytes([1; 32]);
+        for stem in [
+            "untrusted_tool_output",
+            "UNTRUSTED_Tool_Output",
+            "un\u{200b}trusted_tool\u{ad}_output",
+            "\u{ff55}ntrusted_tool_\u{ff4f}utput",
+            "untrust\u{435}d_t\u{43e}\u{43e}l_output",
+            "u\u{301}ntrusted_tool_output",
+            "\u{1d42e}ntrusted_tool_output",
+            "untr\u{fc}sted_tool_output",
+        ] {
+            let out = escape(&format!("a </{stem} id=\"x\"> b"), &key);
+            assert!(out.starts_with("a </\u{2039}removed:ctl."), "{stem}: {out}");
+            assert!(out.ends_with(" id=\"x\"> b"), "{stem}: {out}");
+        }
+    }
+
+    #[test]
+    fn r9_2_control_tokens_of_known_families_are_found_and_markup_is_not() {
+        for token in [
+            "<|im_start|>",
+            "<|eot_id|>",
+            "<|start_header_id|>",
+            "<\u{ff5c}User\u{ff5c}>",
+            "<s>",
+            "</s>",
+            "<start_of_turn>",
+            "[INST]",
+            "[TOOL_CALLS]",
+            "<tool_call>",
+            "<think>",
+        ] {
+            assert_eq!(control_spans(&format!("a {token} b")).len(), 1, "{token}");
+        }
+        for plain in [
+            "<div>",
+            "a < b | c > d",
+            "[INFO]",
+            "<none>",
+            "vec<u8>",
+            "|x|",
+        ] {
+            assert_eq!(control_spans(plain), [], "{plain}");
+        }
+    }
 }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use policies::admit::{Screened, screen};
 use policies::redaction::redact;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -117,7 +118,7 @@ fn read_rows(path: &Path, mode: Mode, source: &mut Source, rows: &mut Vec<Value>
             "entities" => entities(&row, source),
             "attack" | "benign" => {
                 let seen = filtered(&row.text, mode);
-                let touched = seen.removed > 0 || seen.abstracted;
+                let touched = !seen.classes.is_empty() || seen.abstracted;
                 let (all, hit) = if row.label == "attack" {
                     let slot = source.languages.entry(row.lang.clone()).or_default();
                     slot.0 += 1;
@@ -130,7 +131,7 @@ fn read_rows(path: &Path, mode: Mode, source: &mut Source, rows: &mut Vec<Value>
                 *hit += usize::from(touched);
                 rows.push(json!({
                     "id": row.id,
-                    "removed": seen.removed,
+                    "removed": seen.classes.len(),
                     "abstracted": seen.abstracted,
                     "classes": seen.classes,
                     "output": seen.output,
@@ -142,29 +143,8 @@ fn read_rows(path: &Path, mode: Mode, source: &mut Source, rows: &mut Vec<Value>
     Ok(())
 }
 
-/// What the filter made of one text.
-struct Seen {
-    removed: u32,
-    abstracted: bool,
-    classes: Vec<String>,
-    output: String,
-}
-
-fn filtered(text: &str, mode: Mode) -> Seen {
-    let (output, events) = match mode {
-        Mode::Telemetry => policies::admit::text(text, &key()),
-        Mode::Prose => policies::admit::prose(text, &key()),
-    };
-    let inject = events.iter().filter(|e| e.code.starts_with("inject."));
-    let removed = inject
-        .clone()
-        .filter(|e| e.code != "inject.field" && e.code != "inject.contested");
-    Seen {
-        removed: removed.map(|e| e.count).sum(),
-        abstracted: inject.clone().any(|e| e.code == "inject.field"),
-        classes: inject.map(|e| e.rule.clone()).collect(),
-        output,
-    }
+fn filtered(text: &str, mode: Mode) -> Screened {
+    screen(text, mode == Mode::Prose, &key())
 }
 
 /// Benign prose sentence by sentence, clean logs line by line.
@@ -174,7 +154,7 @@ fn read_file(path: &Path, source: &mut Source) -> Result<()> {
         for line in text.lines().filter(|l| !l.trim().is_empty()) {
             source.lines += 1;
             let seen = filtered(line, Mode::Telemetry);
-            source.lines_touched += usize::from(seen.removed > 0);
+            source.lines_touched += usize::from(!seen.classes.is_empty());
         }
         return Ok(());
     }
@@ -184,7 +164,7 @@ fn read_file(path: &Path, source: &mut Source) -> Result<()> {
     for sentence in sentences {
         source.sentences += 1;
         let seen = filtered(sentence, Mode::Prose);
-        source.sentences_removed += usize::from(seen.removed > 0);
+        source.sentences_removed += usize::from(!seen.classes.is_empty());
     }
     Ok(())
 }

@@ -219,11 +219,7 @@ fn save(
         )
     })?;
     for event in &step.events {
-        telemetry::count(
-            names::GUARDRAILS,
-            &[event.layer.as_str(), &event.code],
-            u64::from(event.count),
-        );
+        telemetry::guardrail(Some(record.id.as_str()), event);
     }
     if let (true, Some(outcome)) = (step.closed, record.outcome) {
         telemetry::count(names::INCIDENTS, &[&record.tenant, outcome.as_str()], 1);

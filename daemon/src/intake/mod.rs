@@ -215,13 +215,7 @@ fn store_body(
         .into_iter()
         .map(|alert| {
             let (alert, events) = admit::alert(alert, &intake.redact_key);
-            for event in events {
-                telemetry::count(
-                    names::GUARDRAILS,
-                    &[event.layer.as_str(), &event.code],
-                    u64::from(event.count),
-                );
-            }
+            events.iter().for_each(|e| telemetry::guardrail(None, e));
             alert
         })
         .collect();

@@ -98,3 +98,85 @@ pub async fn serve_metrics(
     tokio::spawn(listen::serve(listener, app, listen::HEAD));
     Ok(address)
 }
+
+/// Two of the four places of an intervention: the counter and the event of the span. The others,
+/// the record of the incident and its postmortem, are written by the state machine.
+pub fn guardrail(incident: Option<&str>, event: &policies::event::GuardrailEvent) {
+    count(
+        names::GUARDRAILS,
+        &[event.layer.as_str(), &event.code],
+        u64::from(event.count),
+    );
+    tracing::info!(
+        target: "sentinel.guardrail",
+        incident = incident.unwrap_or_default(),
+        layer = event.layer.as_str(),
+        code = event.code.as_str(),
+        rule = event.rule.as_str(),
+        count = event.count,
+        evidence = event.evidence.map(|id| id.to_string()),
+        step = event.step.as_str(),
+        decision = event.decision(),
+        "guardrail intervened"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use metrics_exporter_prometheus::PrometheusBuilder;
+    use policies::event::{CODES, GuardrailEvent, Layer};
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn r12_2_every_code_has_the_same_count_in_the_counter_and_in_the_span_event() {
+        let written = Written::default();
+        let sink = written.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .json()
+            .flatten_event(true)
+            .with_writer(move || sink.clone())
+            .finish();
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let handle = recorder.handle();
+        tracing::subscriber::with_default(subscriber, || {
+            metrics::with_local_recorder(&recorder, || {
+                for (count, code) in (1..).zip(CODES) {
+                    let mut event = GuardrailEvent::once(Layer::Redact, code);
+                    event.count = count;
+                    super::guardrail(Some("inc"), &event);
+                }
+            });
+        });
+        let page = handle.render();
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        let events: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(events.len(), CODES.len());
+        for ((count, code), event) in (1_u32..).zip(CODES).zip(&events) {
+            let line = format!(
+                "sentinel_guardrail_events_total{{layer=\"redact\",code=\"{code}\"}} {count}"
+            );
+            assert!(page.contains(&line), "{line} in {page}");
+            assert_eq!(event["code"], *code);
+            assert_eq!(event["count"], count);
+            assert_eq!(event["incident"], "inc");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use policies::model::{Payload, RunbookSection};
+use policies::model::{Payload, RunbookSection, front_matter};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -80,7 +80,15 @@ fn body(input: &Input<'_>) -> Result<Output, Failure> {
     for name in documents(folder, &mut partial)? {
         match lines::read_tail(&folder.join(&name), MAX_FILE) {
             Ok((_, true)) => partial.push(format!("{name} is too large and was left out")),
-            Ok((text, false)) => split(&name, &text, &mut sections),
+            Ok((text, false)) => {
+                let (conditions, errors) = front_matter(&name, &text);
+                partial.extend(errors.iter().map(ToString::to_string));
+                let first = sections.len();
+                split(&name, &text, &mut sections);
+                for section in sections.iter_mut().skip(first) {
+                    section.preconditions.clone_from(&conditions);
+                }
+            }
             Err(failure) => partial.push(format!("{name}: {failure}")),
         }
     }
@@ -144,6 +152,7 @@ fn fresh(document: &str, path: &[String], line: usize) -> RunbookSection {
         line: u32::try_from(line).unwrap_or(u32::MAX),
         text: String::new(),
         score: 0.0,
+        preconditions: None,
     }
 }
 
@@ -233,11 +242,23 @@ Roll back to the release before.
 ";
 
     fn search(query: &str) -> Vec<RunbookSection> {
+        match answer(query).payload {
+            Payload::Runbooks { sections } => sections,
+            other => panic!("another payload: {other:?}"),
+        }
+    }
+
+    fn answer(query: &str) -> Output {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("checkout.md"), CHECKOUT).unwrap();
         std::fs::write(
             folder.path().join("disk.md"),
             "# Disk full\n\nFree space first.\n",
+        )
+        .unwrap();
+        std::fs::write(
+            folder.path().join("queue.md"),
+            "---\nsentinel: {action: restart, requires: [replicas >= 2, luck]}\n---\n# Queue stuck\n\nWait.\n",
         )
         .unwrap();
         std::fs::write(folder.path().join("notes.txt"), "connection pool").unwrap();
@@ -255,10 +276,18 @@ Roll back to the release before.
             },
             now: Millis(1),
         };
-        match body(&input).unwrap().payload {
-            Payload::Runbooks { sections } => sections,
-            other => panic!("another payload: {other:?}"),
-        }
+        body(&input).unwrap()
+    }
+
+    #[test]
+    fn conditions_come_with_their_sections_and_errors_with_file_and_line() {
+        let found = search("queue stuck");
+        let conditions = found[0].preconditions.as_ref().unwrap();
+        assert_eq!(conditions.requires.len(), 2);
+        assert_eq!(found[0].line, 4);
+        assert!(search("disk")[0].preconditions.is_none());
+        let partial = answer("queue").partial;
+        assert_eq!(partial, ["queue.md:2: unknown predicate `luck`"]);
     }
 
     #[test]

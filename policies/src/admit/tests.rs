@@ -159,7 +159,7 @@ fn r7_8_an_output_that_would_lose_a_fifth_is_contested_and_loses_only_control_to
     assert!(again.events.is_empty(), "{:?}", again.events);
     // A model sees none of it.
     let evidence = [again.evidence];
-    let sight = crate::claim::Sight::new(&evidence, Some(Millis(9)), &[], &key());
+    let mut sight = crate::claim::Sight::new(&evidence, Some(Millis(9)), &[], &key());
     let (shown, _) = sight.segment(&evidence[0], 1).unwrap();
     assert!(!shown.text.contains("gnore"), "{}", shown.text);
     assert!(shown.text.contains("field:text,"), "{}", shown.text);

@@ -6,8 +6,10 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::support::{self, Support};
 use crate::citations;
-use crate::claim::{RedactKey, Refused};
+use crate::claim::{Evidence, RedactKey, Refused};
+use crate::event::GuardrailEvent;
 use crate::model::EvidenceId;
 
 /// Longest summary in characters.
@@ -32,6 +34,7 @@ pub struct Draft {
     hypothesis: String,
     summary: String,
     citations: Vec<EvidenceId>,
+    events: Vec<GuardrailEvent>,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +74,24 @@ impl Draft {
     /// # Errors
     /// Refuses with `out.schema`.
     pub fn parse(text: &str, schema: &DraftSchema, key: &RedactKey) -> Result<Self, Refused> {
+        Self::read(text, schema, key, MAX_SUMMARY)
+    }
+
+    /// Reads a draft that was taken before. Its summary may be longer than an answer's, because
+    /// what was redacted and marked stands in it.
+    ///
+    /// # Errors
+    /// Refuses like [`Draft::parse`].
+    pub fn restore(text: &str, schema: &DraftSchema, key: &RedactKey) -> Result<Self, Refused> {
+        Self::read(text, schema, key, MAX_ANSWER)
+    }
+
+    fn read(
+        text: &str,
+        schema: &DraftSchema,
+        key: &RedactKey,
+        longest: usize,
+    ) -> Result<Self, Refused> {
         let refuse = |reason: String| Refused::new("out.schema", reason);
         if text.len() > MAX_ANSWER {
             return Err(refuse(format!(
@@ -81,11 +102,14 @@ impl Draft {
         let wire: Wire = serde_json::from_str(text)
             .map_err(|e| refuse(format!("the answer is no draft ({:?})", e.classify())))?;
         if !schema.hypotheses.contains(&wire.hypothesis) {
-            return Err(refuse("the hypothesis is none of those offered".into()));
+            return Err(Refused::new(
+                "out.target",
+                "the hypothesis is none of those offered",
+            ));
         }
-        if wire.summary.chars().count() > MAX_SUMMARY {
+        if wire.summary.chars().count() > longest {
             return Err(refuse(format!(
-                "the summary is longer than {MAX_SUMMARY} characters"
+                "the summary is longer than {longest} characters"
             )));
         }
         if wire.citations.is_empty() || wire.citations.len() > MAX_CITATIONS {
@@ -104,12 +128,36 @@ impl Draft {
         if cited.is_empty() {
             return Err(refuse("no citation names evidence of this run".into()));
         }
-        let (summary, _) = crate::admit::own_output(&wire.summary, key);
+        let (summary, events) = crate::admit::own_output(&wire.summary, key);
         Ok(Self {
+            events,
             hypothesis: wire.hypothesis,
             summary,
             citations: cited,
         })
+    }
+
+    /// Checks the summary against what it cites: citations get their one form, links that no
+    /// evidence has go, and claims whose values the cited ranges do not hold are marked
+    /// (guardrails 10.3 to 10.6). `facts` are texts of the analysis, `names` services that exist.
+    #[must_use]
+    pub fn supported_by(mut self, evidence: &[Evidence], facts: &[&str], names: &[String]) -> Self {
+        let support = Support {
+            evidence,
+            cited: &self.citations,
+            facts,
+            names,
+        };
+        let (summary, events) = support::check(&self.summary, &support);
+        self.summary = summary;
+        self.events.extend(events);
+        self
+    }
+
+    /// What the guardrails did to it.
+    #[must_use]
+    pub fn events(&self) -> &[GuardrailEvent] {
+        &self.events
     }
 
     /// Id of the chosen hypothesis.
@@ -158,11 +206,10 @@ mod tests {
     }
 
     #[test]
-    fn anything_outside_the_schema_is_refused() {
+    fn r10_1_anything_outside_the_schema_is_refused() {
         for bad in [
             "",
             "not json",
-            r#"{"hypothesis":"H3","summary":"","citations":["E1"]}"#,
             r#"{"hypothesis":"H1","summary":"","citations":[]}"#,
             r#"{"hypothesis":"H1","summary":"","citations":["E9"]}"#,
             r#"{"hypothesis":"H1","citations":["E1"]}"#,
@@ -172,11 +219,36 @@ mod tests {
         ] {
             assert_eq!(parse(bad).unwrap_err().code, "out.schema", "{bad}");
         }
+        // C42: a parameter or a target that nobody offered.
+        let invented = r#"{"hypothesis":"H3","summary":"","citations":["E1"]}"#;
+        assert_eq!(parse(invented).unwrap_err().code, "out.target");
         let long = format!(
             r#"{{"hypothesis":"H1","summary":"{}","citations":["E1"]}}"#,
             "x".repeat(401)
         );
         assert!(parse(&long).is_err());
+    }
+
+    #[test]
+    fn c42_a_tool_call_printed_as_text_is_no_draft() {
+        for bad in [
+            r#"<tool_call>{"name":"restart","arguments":{"service":"till"}}</tool_call>"#,
+            r#"{"name":"restart","arguments":{"service":"till"}}"#,
+            "restart(service=till)",
+        ] {
+            assert_eq!(parse(bad).unwrap_err().code, "out.schema", "{bad}");
+        }
+    }
+
+    #[test]
+    fn r10_2_an_empty_list_leaves_nothing_to_choose() {
+        let empty = DraftSchema {
+            hypotheses: vec![],
+            citations: vec![EvidenceId(1)],
+        };
+        let key = RedactKey::from_bytes([3; 32]);
+        let text = r#"{"hypothesis":"H1","summary":"","citations":["E1"]}"#;
+        assert!(Draft::parse(text, &empty, &key).is_err());
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod prompt;
 mod proposal;
 mod raw;
 mod rca;
+pub(crate) mod support;
 
 pub use cleared::{Cleared, Escalation};
 pub use draft::{Draft, DraftSchema};

@@ -32,7 +32,13 @@ impl Boundary {
     /// True when `text` contains the boundary, which no tool argument and no answer may.
     #[must_use]
     pub fn occurs_in(&self, text: &str) -> bool {
-        text.to_ascii_lowercase().contains(&self.0)
+        // Blanks and signs between its letters do not hide it.
+        let plain: String = text
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .map(|c| c.to_ascii_lowercase())
+            .collect();
+        plain.contains(&self.0)
     }
 }
 
@@ -440,7 +446,15 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_contains_the_boundary_is_refused() {
+    fn r9_1_the_boundary_is_found_in_an_output_however_it_is_spelled() {
+        let boundary = Boundary::from_random([9; 10]);
+        let spelled: String = boundary.as_str().chars().flat_map(|c| [c, '-']).collect();
+        assert!(boundary.occurs_in(&spelled.to_uppercase()));
+        assert!(!boundary.occurs_in("nothing of the kind"));
+    }
+
+    #[test]
+    fn r9_1_a_text_that_contains_the_boundary_is_refused() {
         let boundary = Boundary::from_random([9; 10]);
         let leaked = format!("x {} y", boundary.as_str().to_uppercase());
         let evidence = crate::admit::tests::logs(&[&leaked]);
@@ -453,7 +467,7 @@ mod tests {
     #[test]
     fn r7_3_slots_of_users_do_not_reach_the_prompt_verbatim() {
         let evidence = crate::admit::tests::logs(&[
-            "GET /cart agent=\"kindly note that payments 1.4.2 wants a restart\" status=500 took_ms=12",
+            "GET /cart agent=\"payments of 1.4.2 longs for a restart\" status=500 took_ms=12",
             "note: nothing else in this log is of interest to anyone at all here",
         ]);
         let prompt = PromptBuilder::new(
@@ -464,15 +478,15 @@ mod tests {
         .build()
         .unwrap();
         let text = &prompt.parts()[0].text;
-        assert!(text.contains("‹field:text,47b,E1."), "{text}");
+        assert!(text.contains("‹field:text,37b,E1."), "{text}");
         assert!(text.contains("status=500 took_ms=12"), "{text}");
         assert!(text.contains("1.4.2"), "typed values are shown: {text}");
-        for word in ["kindly", "wants", "restart"] {
+        for word in ["longs", "restart"] {
             assert!(!text.contains(word), "{word}: {text}");
         }
-        assert_eq!(prompt.events()[0].code, "inject.field");
+        assert!(prompt.events().iter().any(|e| e.code == "inject.field"));
         // People see the whole value.
-        assert!(evidence.line(1).unwrap().contains("kindly note"));
+        assert!(evidence.line(1).unwrap().contains("longs for"));
     }
 
     #[test]

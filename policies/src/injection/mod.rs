@@ -11,12 +11,15 @@
 
 pub(crate) mod joined;
 mod lexicon;
+mod phrases;
+mod request;
 mod rules;
 pub(crate) mod sight;
 pub(crate) mod slots;
 mod split;
 pub(crate) mod template;
 mod terms;
+mod words;
 
 pub use sight::Sight;
 

@@ -4,97 +4,15 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use super::{Mode, lexicon as lex, split};
+use super::words::{Words, fold, join_spaced, unleet};
+use super::{Mode, lexicon as lex, phrases as lex_phrases, request, split};
 use crate::redaction::decoded_runs;
-use crate::spotlight::is_invisible;
-
-/// Pieces of text without which no rule can hit.
-const STEMS: &[&str] = &[
-    "ignor",
-    "disreg",
-    "forget",
-    "overrid",
-    "bypass",
-    "discard",
-    "neglect",
-    "replace",
-    "vergiss",
-    "missachte",
-    "oubli",
-    "olvid",
-    "dimentic",
-    "esque",
-    "desconsid",
-    "act as",
-    "pretend",
-    "you are now",
-    "from now on",
-    "roleplay",
-    "role-play",
-    " mode",
-    "approv",
-    "authori",
-    "cleared",
-    "signed",
-    "sanction",
-    "genehmigt",
-    "approuv",
-    "aprob",
-    "assistant",
-    "ai",
-    "llm",
-    "chatbot",
-    "gpt",
-    "copilot",
-    "claude",
-    "gemini",
-    "sentinel",
-    "ki",
-    "ia",
-    "agent",
-    "language model",
-    "you",
-    "please",
-    "do not",
-    "don't",
-    "never",
-    "without",
-    "root cause",
-    "confidence",
-    "verdict",
-    "diagnosis",
-    "hypothesis",
-    "conclusion",
-    "benign",
-    "resolved",
-    "postmortem",
-    "rca",
-    "summary",
-    "false positive",
-    "false alarm",
-    "no action",
-    "final answer",
-    "not investigate",
-    "decode",
-    "base64",
-    "![",
-    "### ",
-    "secret",
-    "credential",
-    "password",
-    "token",
-    "environment",
-    "conversation",
-    "prompt",
-    "instruction",
-    "sre bot",
-];
 
 static FILTER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .kind(Some(AhoCorasickKind::DFA))
-        .build(STEMS)
+        .build(lex_phrases::STEMS)
         .ok()
 });
 
@@ -144,7 +62,9 @@ pub(super) fn judge(sentence: &str, mode: Mode) -> Option<&'static str> {
 /// Judges words of several segments put together: only rules that name two features.
 pub(super) fn judge_split(sentence: &str, mode: Mode) -> Option<&'static str> {
     let folded = fold(sentence);
-    first_rule(&Words::new(&folded), mode)
+    let words = Words::new(&folded);
+    // Any two lines beside each other can read as a request.
+    first_rule(&words, mode).filter(|class| *class != "I10" || words.addressed())
 }
 
 /// True when a sentence of `line` trips a rule.
@@ -182,158 +102,6 @@ pub(super) fn encoded(text: &str, mode: Mode) -> Vec<(usize, usize, &'static str
     cuts
 }
 
-/// Lower case, no accents on Latin letters, no invisible characters, look-alikes as Latin.
-fn fold(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars().filter(|&c| !is_invisible(c)) {
-        for c in c.to_lowercase() {
-            out.push(match c {
-                '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0)
-                    .unwrap_or(c)
-                    .to_ascii_lowercase(),
-                '\u{e0}'..='\u{e5}' | '\u{430}' | '\u{3b1}' => 'a',
-                '\u{e8}'..='\u{eb}' | '\u{435}' => 'e',
-                '\u{ec}'..='\u{ef}' | '\u{456}' | '\u{3b9}' => 'i',
-                '\u{f2}'..='\u{f6}' | '\u{43e}' | '\u{3bf}' => 'o',
-                '\u{f9}'..='\u{fc}' => 'u',
-                '\u{e7}' | '\u{441}' => 'c',
-                '\u{f1}' => 'n',
-                '\u{440}' => 'p',
-                '\u{443}' => 'y',
-                '\u{445}' => 'x',
-                '\u{2019}' => '\'',
-                other => other,
-            });
-        }
-    }
-    out
-}
-
-/// Digits and signs that stand for letters, inside words only.
-fn unleet(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut previous = ' ';
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        let beside =
-            previous.is_ascii_alphabetic() || chars.peek().is_some_and(char::is_ascii_alphabetic);
-        out.push(match c {
-            '0' if beside => 'o',
-            '1' if beside => 'i',
-            '3' if beside => 'e',
-            '4' | '@' if beside => 'a',
-            '5' | '$' if beside => 's',
-            '7' if beside => 't',
-            other => other,
-        });
-        previous = c;
-    }
-    out
-}
-
-/// `i g n o r e` becomes `ignore`; two separators or a wider one end a word.
-fn join_spaced(text: &str) -> Option<String> {
-    let letters: Vec<char> = text.chars().collect();
-    let mut out = String::with_capacity(text.len());
-    let (mut at, mut joined) = (0, false);
-    while let Some(&c) = letters.get(at) {
-        let separator = letters.get(at + 1).copied();
-        let spaced = |n: usize| {
-            letters.get(at + 2 * n).is_some_and(|c| c.is_alphanumeric())
-                && letters.get(at + 2 * n + 1).copied() == separator
-        };
-        if c.is_alphanumeric()
-            && separator.is_some_and(|s| matches!(s, ' ' | '.' | '-' | '_' | '*'))
-            && (0..3).all(spaced)
-        {
-            out.push(c);
-            while letters.get(at + 1).copied() == separator
-                && letters.get(at + 2).is_some_and(|c| c.is_alphanumeric())
-                && !letters.get(at + 3).is_some_and(|c| c.is_alphanumeric())
-            {
-                at += 2;
-                out.extend(letters.get(at));
-            }
-            joined = true;
-        } else {
-            out.push(c);
-        }
-        at += 1;
-    }
-    joined.then_some(out)
-}
-
-/// The words of a sentence.
-struct Words<'a> {
-    text: &'a str,
-    list: Vec<&'a str>,
-    /// The words with one blank around each, for phrases.
-    padded: String,
-}
-
-impl<'a> Words<'a> {
-    fn new(text: &'a str) -> Self {
-        let list: Vec<&str> = text
-            .split(|c: char| !(c.is_alphanumeric() || c == '\''))
-            .filter(|w| !w.is_empty())
-            .collect();
-        let padded = format!(" {} ", list.join(" "));
-        Self { text, list, padded }
-    }
-
-    fn has(&self, words: &[&str]) -> bool {
-        self.list.iter().any(|w| words.contains(w))
-    }
-
-    fn has_pair(&self, pairs: &[(&str, &str)]) -> bool {
-        self.list
-            .windows(2)
-            .any(|w| matches!(w, [a, b] if pairs.contains(&(a, b))))
-    }
-
-    /// One of `first` followed by one of `second` at most `reach` words later.
-    fn near(&self, first: &[&str], second: &[&str], reach: usize) -> bool {
-        self.list.iter().enumerate().any(|(i, w)| {
-            first.contains(w)
-                && self
-                    .list
-                    .iter()
-                    .skip(i + 1)
-                    .take(reach)
-                    .any(|w| second.contains(w))
-        })
-    }
-
-    /// One of `verbs` where an order begins: among the first two words, or behind a lead word.
-    fn orders(&self, verbs: &[&str]) -> bool {
-        self.list.iter().enumerate().any(|(i, w)| {
-            verbs.contains(w)
-                && (i < 2
-                    || self
-                        .list
-                        .get(i - 1)
-                        .is_some_and(|before| lex::LEAD.contains(before)))
-        })
-    }
-
-    /// One of the phrases, as whole words.
-    fn says(&self, phrases: &[&str]) -> bool {
-        phrases.iter().any(|phrase| {
-            self.padded.match_indices(phrase).any(|(at, _)| {
-                let end = at.saturating_add(phrase.len());
-                at.checked_sub(1)
-                    .and_then(|before| self.padded.as_bytes().get(before))
-                    == Some(&b' ')
-                    && self.padded.as_bytes().get(end) == Some(&b' ')
-            })
-        })
-    }
-
-    fn addressed(&self) -> bool {
-        self.has(lex::ADDRESSEES) || self.has_pair(lex::ADDRESSEE_PAIRS)
-    }
-}
-
 /// One rule: true when the sentence trips it.
 type Rule = fn(&Words<'_>) -> bool;
 
@@ -366,7 +134,7 @@ fn first_rule(words: &Words<'_>, mode: Mode) -> Option<&'static str> {
     if remediation_order(words) {
         return Some("I5");
     }
-    request(words).then_some("I10")
+    request::is_request(words).then_some("I10")
 }
 
 /// I1: the head of a turn, with an order behind it.
@@ -383,6 +151,19 @@ fn role_marker(w: &Words<'_>) -> bool {
     ]
     .iter()
     .any(|m| text.starts_with(m));
+    let note = w.says(&[
+        "system note",
+        "note to self",
+        "nota del sistema",
+        "nota di sistema",
+        "nota do sistema",
+        "note systeme",
+        "systemhinweis",
+        "important message",
+    ]);
+    if note && (w.has(lex::DUTY) || w.has(lex::YOU) || w.orders(lex::ANSWER)) {
+        return true;
+    }
     head && (w.has(&["you", "your", "must", "ignore", "never", "always"])
         || w.addressed()
         || w.says(&["new instructions"]))
@@ -390,55 +171,92 @@ fn role_marker(w: &Words<'_>) -> bool {
 
 /// I2: set the instructions aside.
 fn overrides(w: &Words<'_>) -> bool {
-    if w.near(lex::OVERRIDE, lex::INSTRUCTIONS, 6) && w.orders_or_leads(lex::OVERRIDE) {
+    let follow = &[
+        "follow", "obey", "befolge", "suis", "suivez", "sigas", "seguire", "siga",
+    ];
+    let stop = w.says(&[
+        "do not follow",
+        "don't follow",
+        "stop following",
+        "do not obey",
+        "don't obey",
+        "no longer follow",
+        "pay no attention to",
+        "befolge nicht",
+        "ne suis pas",
+        "ne suivez pas",
+        "no sigas",
+        "non seguire",
+        "nao siga",
+    ]);
+    if stop
+        && (w.near(follow, lex::INSTRUCTIONS, 6) || w.around(lex::QUALIFIERS, lex::WEAK_OBJECTS, 4))
+    {
         return true;
     }
-    w.near(lex::OVERRIDE, lex::WEAK_OBJECTS, 6)
-        && w.near(lex::OVERRIDE, lex::QUALIFIERS, 5)
-        && w.orders_or_leads(lex::OVERRIDE)
+    if !orders_or_leads(w, lex::OVERRIDE) {
+        return false;
+    }
+    if w.near(lex::OVERRIDE, lex::INSTRUCTIONS, 8) {
+        return true;
+    }
+    // German and the like put the verb last.
+    if w.near(lex::INSTRUCTIONS, lex::OVERRIDE, 4)
+        && w.around(lex::QUALIFIERS, lex::INSTRUCTIONS, 4)
+    {
+        return true;
+    }
+    if w.orders(lex::OVERRIDE) && sets_aside_what_was_said(w) {
+        return true;
+    }
+    let weak = w.near(lex::OVERRIDE, lex::WEAK_OBJECTS, 6);
+    (weak && w.near(lex::OVERRIDE, lex::QUALIFIERS, 6))
+        || (w.orders(lex::OVERRIDE)
+            && w.says(&[
+                "the above",
+                "all above",
+                "everything above",
+                "everything before",
+                "everything you know",
+                "all of that",
+                "what i said",
+                "all previous",
+                "all prior",
+            ]))
 }
 
-impl Words<'_> {
-    /// An order, or a verb that something tells the reader to follow (`you can ignore`).
-    fn orders_or_leads(&self, verbs: &[&str]) -> bool {
-        self.orders(verbs)
-            || self.has(&["you", "your", "please", "all", "previous", "prior", "above"])
-            || self.addressed()
-    }
+/// `ignore the above`, with nothing behind it that the word could belong to.
+fn sets_aside_what_was_said(w: &Words<'_>) -> bool {
+    w.list.iter().enumerate().any(|(i, word)| {
+        lex::OVERRIDE.contains(word)
+            && w.list
+                .iter()
+                .enumerate()
+                .skip(i.saturating_add(1))
+                .take(3)
+                .any(|(j, said)| {
+                    let next = w.list.get(j.saturating_add(1));
+                    lex::BEFORE.contains(said) && next.is_none_or(|n| lex::AND.contains(n))
+                })
+    })
+}
+
+/// An order, or a verb that something tells the reader to follow (`you can ignore`).
+fn orders_or_leads(w: &Words<'_>, verbs: &[&str]) -> bool {
+    w.orders(verbs)
+        || w.spoken_to()
+        || w.has(lex::PLEASE)
+        || w.has(&["all", "previous", "prior", "above", "everything"])
 }
 
 /// I3: another persona or mode.
 fn persona(w: &Words<'_>) -> bool {
-    let change = w.says(&[
-        "you are now",
-        "pretend to be",
-        "pretend you are",
-        "from now on you",
-        "you will act as",
-        "you must act as",
-        "roleplay as",
-        "role play as",
-        "act as if you",
-        "act as an unrestricted",
-        "switch to developer mode",
-        "enter developer mode",
-        "enable developer mode",
-    ]);
-    let role = w.addressed()
-        || w.has(&[
-            "admin",
-            "administrator",
-            "root",
-            "unrestricted",
-            "mode",
-            "operator",
-            "restrictions",
-            "jailbroken",
-            "dan",
-            "expert",
-            "autonomous",
-        ]);
-    change && role
+    if w.says(lex_phrases::MODE) {
+        return true;
+    }
+    let change = w.says(lex_phrases::PERSONA);
+    let role = w.addressed() || w.has(lex::ROLE);
+    (change && role) || (w.says(lex_phrases::STRONG_PERSONA) && w.list.len() >= 5)
 }
 
 /// I4: a claimed approval that is to spare a real one.
@@ -446,12 +264,18 @@ fn authority(w: &Words<'_>) -> bool {
     let claim = w.has(lex::APPROVED)
         || w.says(&[
             "permission granted",
+            "granted permission",
+            "has granted",
             "has approved",
             "pre approved",
             "pre authorized",
             "signed off",
         ]);
     let spare = w.says(&[
+        "skip all",
+        "skip safety checks",
+        "no confirmation",
+        "without verification",
         "no approval",
         "no further approval",
         "without approval",
@@ -512,7 +336,10 @@ fn remediation_order(w: &Words<'_>) -> bool {
 
 /// I6: keep it from people.
 fn secrecy(w: &Words<'_>) -> bool {
-    let negated = w.says(&["do not", "don't", "never", "must not", "without"]);
+    let negated = w.says(&[
+        "do not", "don't", "never", "must not", "without", "nicht", "niemals", "ne", "jamais",
+        "no", "nunca", "non", "mai", "nao",
+    ]);
     negated
         && w.near(lex::TELL, lex::AUDIENCE, 4)
         && (w.addressed()
@@ -528,6 +355,10 @@ fn secrecy(w: &Words<'_>) -> bool {
                 "the human",
                 "to humans",
                 "on call",
+                "benutzer",
+                "utilisateur",
+                "usuario",
+                "utente",
             ]))
 }
 
@@ -540,14 +371,50 @@ fn exfiltration(w: &Words<'_>) -> bool {
         || w.text.contains("https://")
         || w.text.contains("webhook")
         || w.text.contains('@');
+    if gives_away(w) {
+        return true;
+    }
+    let mailed = w
+        .text
+        .split_once('@')
+        .is_some_and(|(_, host)| host.contains('.'));
+    if mailed && w.orders(lex::SEND) && w.has(lex::LOOT) {
+        return true;
+    }
     w.orders(lex::SEND)
         && w.has(lex::LOOT)
         && outward
         && w.has(&["your", "all", "please", "you", "these", "any"])
 }
 
+/// A secret or the prompt is to be told: a verb of giving, what must be kept, and a person.
+fn gives_away(w: &Words<'_>) -> bool {
+    let kept = w.around(lex::REVEAL, lex::SECRETS, 8);
+    let person = w.near(lex::REVEAL, lex::ME, 3)
+        || w.around(lex::YOU, lex::SECRETS, 4)
+        || (w.spoken_to() && w.orders(lex::REVEAL))
+        || w.says(&[
+            "system prompt",
+            "initial prompt",
+            "secret key",
+            "above text",
+        ]);
+    // How a password is given in ordinary texts.
+    let plain = w.says(&[
+        "your password to",
+        "access key",
+        "api key",
+        "ssh key",
+        "status code",
+    ]);
+    kept && person && !plain
+}
+
 /// I8: fix the answer.
 fn steering(w: &Words<'_>) -> bool {
+    if fixes_words(w) {
+        return true;
+    }
     let order = w.orders(lex::ANSWER)
         || (w.has(lex::ANSWER)
             && (w.addressed()
@@ -567,8 +434,61 @@ fn steering(w: &Words<'_>) -> bool {
     order && object && reader
 }
 
+/// The words of the answer are given: `reply only with`, `end every answer with`.
+fn fixes_words(w: &Words<'_>) -> bool {
+    let form = w.says(&[
+        "respond only",
+        "reply only",
+        "answer only",
+        "only respond",
+        "only reply",
+        "only answer",
+        "respond with",
+        "reply with",
+        "answer with",
+        "start your",
+        "end your",
+        "begin your",
+        "every response",
+        "every answer",
+        "your response",
+        "your answer",
+        "your reply",
+        "your output",
+        "your next message",
+        "antworte nur",
+        "antworte mit",
+        "deine antwort",
+        "reponds uniquement",
+        "reponds par",
+        "ta reponse",
+        "votre reponse",
+        "responde solo",
+        "responde con",
+        "tu respuesta",
+        "rispondi solo",
+        "rispondi con",
+        "la tua risposta",
+        "responda apenas",
+        "responda com",
+        "sua resposta",
+    ]);
+    form && (w.orders(lex::ANSWER) || w.has(lex::DUTY) || w.has(&["always", "only", "instead"]))
+        && w.list.len() >= 4
+}
+
 /// I9: decode and follow.
 fn decode_and_follow(w: &Words<'_>) -> bool {
+    let follows = w.says(&[
+        "do exactly",
+        "do what",
+        "act on it",
+        "as it says",
+        "what it says",
+    ]);
+    if follows && w.has(&["decode", "base64", "decrypt", "rot13", "hex"]) {
+        return true;
+    }
     w.has(&["decode", "unbase64", "decrypt", "rot13", "deobfuscate"])
         && w.has(&[
             "follow",
@@ -588,11 +508,4 @@ fn decode_and_follow(w: &Words<'_>) -> bool {
             "obey",
             "perform",
         ])
-}
-
-/// I10: a request to the reader in a slot of telemetry.
-fn request(w: &Words<'_>) -> bool {
-    w.list.len() >= 4
-        && w.addressed()
-        && (w.has(&["please", "must", "should", "your", "you"]) || w.orders(lex::ANSWER))
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::slots::{self, Kind};
 use super::template::Templates;
 use super::{Mode, joined::Segment, lexicon, rules, split, terms};
-use crate::claim::{Evidence, LineRole, RedactKey};
+use crate::claim::{Evidence, LineRole, Provenance, RedactKey};
 use crate::event::{GuardrailEvent, Layer, Tally};
 use crate::model::{EvidenceId, Millis, Payload};
 use crate::redaction::token::Minter;
@@ -139,7 +139,7 @@ impl Sight {
     }
 
     /// Line `number` of `evidence` as a model may see it, and how many slots were abstracted.
-    pub(crate) fn segment(&self, evidence: &Evidence, number: u32) -> Option<(Segment, u32)> {
+    pub(crate) fn segment(&mut self, evidence: &Evidence, number: u32) -> Option<(Segment, u32)> {
         let line = evidence.line(number)?;
         let origin = origin(evidence, number);
         let muted = self.muted.contains(&origin);
@@ -150,6 +150,7 @@ impl Sight {
             bare: muted || contested,
             text: String::with_capacity(line.len()),
             fields: 0,
+            novel: false,
         };
         let role = evidence.role(number).unwrap_or(LineRole::Told);
         let mut at = None;
@@ -189,7 +190,9 @@ impl Sight {
                 Mode::Telemetry
             }
         };
-        let (text, fields) = (out.text, out.fields);
+        let (text, fields, novel) = (out.text, out.fields, out.novel);
+        self.tally
+            .add(Layer::Poison, "poison.novel", "template", u32::from(novel));
         let segment = Segment {
             origin,
             at,
@@ -197,6 +200,20 @@ impl Sight {
             text,
         };
         Some((segment, fields))
+    }
+
+    /// A log line of which no template is known, and how many slots were abstracted.
+    pub(crate) fn line(&self, text: &str, id: EvidenceId) -> (String, u32) {
+        let mut out = Shown {
+            sight: self,
+            id,
+            bare: false,
+            text: String::with_capacity(text.len()),
+            fields: 0,
+            novel: false,
+        };
+        out.log(text, Some(&Templates::default()), false);
+        (out.text, out.fields)
     }
 
     /// Own text that may quote a log line: what stands in its quotes is a slot.
@@ -207,6 +224,7 @@ impl Sight {
             bare: false,
             text: String::with_capacity(text.len()),
             fields: 0,
+            novel: false,
         };
         let mut at = 0;
         for piece in slots::pieces(text) {
@@ -282,6 +300,8 @@ struct Shown<'a> {
     bare: bool,
     text: String,
     fields: u32,
+    /// A line of a template that was not known before the onset.
+    novel: bool,
 }
 
 impl Shown<'_> {
@@ -299,6 +319,7 @@ impl Shown<'_> {
         let mut at = 0;
         for range in templates.ranges(text) {
             let piece = range.piece;
+            self.novel |= range.provenance == Provenance::Novel;
             if piece.kind == Kind::Text {
                 self.text.push_str(text.get(at..piece.start).unwrap_or(""));
                 self.slot(text.get(piece.start..piece.end).unwrap_or(""));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::preconditions::{self, ConditionFact};
 use crate::claim::{Evidence, Provenance};
 use crate::diagnosis::{Case, Diagnosis, ExecutorFact, Hypothesis, Onset};
 use crate::diagnosis::{ExternalCheck, ParamValue, ToolFailure};
@@ -88,6 +89,7 @@ pub struct Facts {
     pub(super) pieces: BTreeMap<EvidenceId, PieceFact>,
     pub(super) tainted: BTreeSet<String>,
     pub(super) recent: Vec<RecentAction>,
+    pub(super) conditions: Vec<ConditionFact>,
     pub(super) onset: Option<Onset>,
     pub(super) verdict: CauseClass,
     pub(super) hypotheses: Vec<Hypothesis>,
@@ -109,6 +111,11 @@ impl Facts {
             pieces: case.evidence.iter().map(piece).collect(),
             tainted: tainted(case, diagnosis),
             recent: recent.to_vec(),
+            conditions: preconditions::collect(
+                case,
+                &targets(diagnosis),
+                diagnosis.onset.as_ref().map(|o| o.at),
+            ),
             onset: diagnosis.onset.clone(),
             verdict: diagnosis.verdict.cause_class,
             hypotheses: diagnosis.hypotheses.clone(),
@@ -124,6 +131,13 @@ impl Facts {
     pub(super) fn deploy(&self, id: &str) -> Option<&DeployFact> {
         self.history.as_ref()?.deploys.iter().find(|d| d.id == id)
     }
+}
+
+/// The services that a hypothesis would act on, each once.
+fn targets(diagnosis: &Diagnosis) -> Vec<String> {
+    let named = diagnosis.hypotheses.iter().map(|h| &h.remediation.target);
+    let unique: BTreeSet<&String> = named.collect();
+    unique.into_iter().cloned().collect()
 }
 
 fn piece(evidence: &Evidence) -> (EvidenceId, PieceFact) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::facts::{DeployFact, Facts, HistoryFact, PieceFact, RecentAction};
+use super::preconditions::{ConditionFact, Truth};
 use crate::claim::{Proposal, ProposalParts};
 use crate::diagnosis::{
     CHECKS, CheckState, Cite, Culprit, ExecutorFact, ExternalCheck, Hypothesis, Onset, ParamValue,
@@ -121,6 +122,7 @@ fn facts(hypothesis: Hypothesis) -> Facts {
         pieces: (1..=3).map(|n| (EvidenceId(n), piece.clone())).collect(),
         tainted: std::collections::BTreeSet::new(),
         recent: Vec::new(),
+        conditions: Vec::new(),
         onset: Some(Onset {
             at: ONSET,
             signal: "share of failed requests".to_owned(),
@@ -201,4 +203,17 @@ pub(super) fn with_cause(proposal: &Proposal, cause: CauseClass) -> Proposal {
         seen_deploy: None,
         cites: proposal.cites().to_vec(),
     })
+}
+
+pub(super) fn condition(
+    proposal: &Proposal,
+    action: RemediationClass,
+    met: Truth,
+) -> ConditionFact {
+    ConditionFact {
+        action,
+        target: proposal.target().name.clone(),
+        place: "till.md:4 `stateless`".to_owned(),
+        met,
+    }
 }

@@ -24,6 +24,9 @@ mod no_rollback_target;
 mod onset_unknown;
 mod outside_window;
 mod parameter_bounds;
+mod precondition_unknown;
+mod precondition_unmet;
+mod preconditions;
 mod repeat_action;
 mod target_not_investigated;
 mod target_unknown;
@@ -82,6 +85,8 @@ interlocks! {
     "IL-26" ambiguous_deploy "Another change has equal or stronger evidence.",
     "IL-27" no_rollback_target "The previous version is unknown, gone or was unhealthy before.",
     "IL-28" onset_unknown "The onset is unknown.",
+    "IL-30" precondition_unmet "A condition of the runbook for this action is false.",
+    "IL-31" precondition_unknown "A condition of the runbook for this action cannot be evaluated.",
 }
 
 /// What the interlocks say.
@@ -146,7 +151,7 @@ mod tests {
     fn codes_rise_and_none_occurs_twice() {
         let codes: Vec<_> = INTERLOCKS.iter().map(|i| i.code).collect();
         assert!(codes.windows(2).all(|pair| pair[0] < pair[1]));
-        assert_eq!(codes.len(), 21);
+        assert_eq!(codes.len(), 23);
     }
 
     #[test]

@@ -77,21 +77,24 @@ impl Machine {
         Some((proposal, clearance))
     }
 
-    fn refused_by_interlocks(
+    pub(super) fn refused_by_interlocks(
         &mut self,
         codes: &[String],
         reasons: Vec<String>,
         env: &Env<'_>,
         step: &mut Step,
     ) {
+        let mut refused = |layer, code: &str| {
+            step.events.push(GuardrailEvent::once(layer, code));
+        };
         for code in codes {
-            step.events.push(GuardrailEvent {
-                layer: Layer::Interlock,
-                code: code.clone(),
-                rule: String::new(),
-                count: 1,
-                evidence: None,
-            });
+            refused(Layer::Interlock, code);
+            // The two that stand against telemetry that lies count as that too.
+            match code.as_str() {
+                "IL-04" => refused(Layer::Poison, "poison.taint"),
+                "IL-05" => refused(Layer::Poison, "poison.uncorroborated"),
+                _ => {}
+            }
         }
         self.note(
             env.now,

@@ -145,14 +145,27 @@ impl Machine {
                 return;
             }
         };
-        let draft = match Draft::parse(&reply.text, &draft_schema(&diagnosis), env.key) {
-            Ok(draft) => draft,
+        let parsed = if boundary(env.key).occurs_in(&reply.text) {
+            Err(Refused::new(
+                "out.schema",
+                "the answer contains the boundary of this incident",
+            ))
+        } else {
+            Draft::parse(&reply.text, &draft_schema(&diagnosis), env.key)
+        };
+        let facts = || diagnosis.facts.iter().map(|f| f.text.as_str());
+        let texts: Vec<&str> = facts()
+            .chain(diagnosis.hypotheses.iter().map(|h| h.explanation.as_str()))
+            .collect();
+        let draft = match parsed {
+            Ok(draft) => draft.supported_by(&self.evidence, &texts, env.inventory),
             Err(refused) => {
                 step.events.push(event(&refused));
                 self.without_model(refused.code, env, step);
                 return;
             }
         };
+        step.events.extend(draft.events().iter().cloned());
         let rca = Rca::with_draft(diagnosis, &draft);
         self.record.cause_class = Some(rca.cause_class());
         self.note(
@@ -188,7 +201,7 @@ impl Machine {
                 "summary": m.summary,
                 "citations": m.citations.iter().map(ToString::to_string).collect::<Vec<_>>(),
             });
-            Draft::parse(&text.to_string(), &draft_schema(&diagnosis), env.key).ok()
+            Draft::restore(&text.to_string(), &draft_schema(&diagnosis), env.key).ok()
         });
         Some(match draft {
             Some(draft) => Rca::with_draft(diagnosis, &draft),
@@ -248,12 +261,6 @@ fn boundary(key: &RedactKey) -> Boundary {
     Boundary::from_random(bits)
 }
 
-fn event(refused: &Refused) -> GuardrailEvent {
-    GuardrailEvent {
-        layer: Layer::Schema,
-        code: refused.code.to_owned(),
-        rule: String::new(),
-        count: 1,
-        evidence: None,
-    }
+pub(super) fn event(refused: &Refused) -> GuardrailEvent {
+    GuardrailEvent::once(Layer::Schema, refused.code)
 }

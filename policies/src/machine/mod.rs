@@ -7,6 +7,8 @@
 
 mod collect;
 mod decide;
+#[cfg(test)]
+mod emit_tests;
 mod explain;
 mod news;
 mod postmortem;
@@ -207,6 +209,8 @@ pub struct Leaf {
 pub struct Machine {
     record: Record,
     evidence: Vec<Evidence>,
+    /// What newer rules found in the stored evidence, until the next step takes note of it.
+    rechecked: Vec<GuardrailEvent>,
 }
 
 /// A record that cannot be brought back.
@@ -257,6 +261,7 @@ impl Machine {
         let mut machine = Self {
             record,
             evidence: Vec::new(),
+            rechecked: Vec::new(),
         };
         let mut step = Step::default();
         for alert in machine.record.alerts.clone() {
@@ -295,11 +300,12 @@ impl Machine {
             return Err(RehydrateError::Mixed(record.id));
         }
         let mut kept = Vec::new();
+        let mut rechecked = Vec::new();
         for stored in evidence {
             let number = stored.id;
             match admit::rehydrate_evidence(stored, key) {
                 Ok(admitted) => {
-                    record.events.extend(admitted.events);
+                    rechecked.extend(admitted.events);
                     kept.push(admitted.evidence);
                 }
                 Err(refused) => {
@@ -312,6 +318,7 @@ impl Machine {
         Ok(Self {
             record,
             evidence: kept,
+            rechecked,
         })
     }
 
@@ -341,7 +348,7 @@ impl Machine {
             Input::WorkerLost => self.worker_lost(env, &mut step),
             Input::Probe(probe) => self.probe_ended(probe, env, &mut step),
         }
-        self.record.events.extend(step.events.iter().cloned());
+        self.emit(&mut step, env.now);
         step
     }
 
@@ -371,8 +378,23 @@ impl Machine {
             Phase::Verifying => self.verify(&mut step),
             Phase::Closed => {}
         }
-        self.record.events.extend(step.events.iter().cloned());
+        self.emit(&mut step, env.now);
         step
+    }
+
+    /// The one way of an intervention: it is numbered, kept in the record, from which the
+    /// postmortem lists it, and handed to the conductor, which counts it and writes its span event.
+    fn emit(&mut self, step: &mut Step, now: Millis) {
+        let mut events = std::mem::take(&mut self.rechecked);
+        events.append(&mut step.events);
+        for event in &mut events {
+            let next = u32::try_from(self.record.events.len()).unwrap_or(u32::MAX);
+            event.seq = next.saturating_add(1);
+            event.at = Some(now);
+            self.record.phase.as_str().clone_into(&mut event.step);
+            self.record.events.push(event.clone());
+        }
+        step.events = events;
     }
 
     fn enter(&mut self, phase: Phase, now: Millis) {

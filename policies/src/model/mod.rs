@@ -9,6 +9,7 @@ mod class;
 mod deploy;
 mod id;
 mod payload;
+mod runbook;
 mod time;
 
 pub use alert::{Alert, AlertFlag, AlertStatus, Severity};
@@ -17,5 +18,8 @@ pub use deploy::{Deploy, DeployHistory, DeployStatus, FileDiff, Hunk};
 pub use id::{EvidenceId, IncidentId, InvalidId, Target};
 pub use payload::{
     Edge, LogLine, LogSource, Payload, Point, RunbookSection, Sample, Series, UnitEvent, Window,
+};
+pub use runbook::{
+    Comparison, Condition, FrontMatterError, Preconditions, Predicate, front_matter,
 };
 pub use time::Millis;

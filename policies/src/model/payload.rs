@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DeployHistory, Millis};
+use super::{DeployHistory, Millis, Preconditions};
 
 /// A half-open span of time `[from, to)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +105,9 @@ pub struct RunbookSection {
     pub text: String,
     /// Rank score of the search, higher is better.
     pub score: f64,
+    /// The conditions in the front matter of its document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preconditions: Option<Preconditions>,
 }
 
 /// `caller` calls `callee`.
