@@ -11,6 +11,7 @@ use std::time::Duration;
 use axum::Router;
 use inference::{Engine, EngineEvent, EngineOptions, EngineState, Provider};
 use policies::claim::RedactKey;
+use policies::guard::Policy;
 use policies::model::Millis;
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
@@ -20,6 +21,8 @@ use store::sentinel::{Db, Scrape};
 use crate::conductor::{self, Conductor};
 use crate::config::{self, Config, Problem, Source};
 use crate::console::ConsoleOptions;
+use crate::console::reach::Reach;
+use crate::console::records::Records;
 use crate::control::Control;
 use crate::events::Bus;
 use crate::executors::ExecutorSpec;
@@ -222,9 +225,16 @@ fn open_db(dir: &Path, redact_key: &[u8; 32]) -> Result<Arc<Db>, Error> {
     Ok(Arc::new(db))
 }
 
+/// The policy that the guard has just opened: it is read again at the next start only.
+fn policy(dir: &Path) -> Result<Policy, Error> {
+    let path = dir.join("etc/policy.toml");
+    let text = std::fs::read_to_string(&path).map_err(io("cannot read the policy"))?;
+    Policy::parse(&text).map_err(|e| Error::Other(e.to_string()))
+}
+
 fn console_of(
     config: &Config,
-    backend: console::records::Records,
+    backend: Records,
     identity: Identity,
     bus: Bus,
 ) -> Result<ConsoleOptions, Error> {
@@ -286,6 +296,7 @@ pub async fn start(options: Options) -> Result<Running, Error> {
     let scheduler = scheduler(&config, &exe)?;
     let scrapers = scrapers(&config, &scheduler, &db)?;
     let notifier = Notifier::new(Arc::clone(&config));
+    let reach = Reach::new(&config, policy(&dir)?, scheduler.clone());
     let conductor = Conductor::new(conductor::Parts {
         db: Arc::clone(&db),
         guard: guard.clone(),
@@ -312,10 +323,13 @@ pub async fn start(options: Options) -> Result<Running, Error> {
         .map_err(io(format!("cannot listen on {}", config.metrics_listen)))?;
     let model = engine.clone();
     let intake = intake_of(&config, &db, &conductor, &redact_key)?;
-    let backend =
-        console::records::Records::new(db, guard, DelegateHandle::internal("console"), move || {
-            model_words(model.as_ref())
-        });
+    let backend = Records::new(
+        db,
+        guard,
+        DelegateHandle::internal("console"),
+        reach,
+        move || model_words(model.as_ref()),
+    );
     let console = console_of(&config, backend, identity, bus)?;
     let app = intake::router(intake)
         .merge(crate::health::router(health))

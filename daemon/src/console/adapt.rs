@@ -241,6 +241,21 @@ pub(crate) fn checks(clearance: &ClearanceNote, proposal: &ProposalNote) -> Vec<
     all
 }
 
+/// What an action's page says from the investigation that it came out of.
+#[must_use]
+pub(crate) fn context(record: &Record, around: ActionContext) -> ActionContext {
+    let proposal = record.proposal.as_ref();
+    let checks = record.clearances.last().zip(proposal);
+    ActionContext {
+        checks: checks.map_or_else(Vec::new, |(clearance, note)| self::checks(clearance, note)),
+        ground: hypotheses(record).into_iter().find(|h| h.chosen),
+        cites: proposal.map_or_else(Vec::new, |note| cites(&note.citations)),
+        recovery: record.verification.as_ref().map(recovery),
+        recovered: record.verification.as_ref().and_then(|note| note.recovered),
+        ..around
+    }
+}
+
 /// What the probe measured, in a sentence.
 #[must_use]
 pub(crate) fn recovery(note: &VerificationNote) -> String {
@@ -253,10 +268,10 @@ pub(crate) fn recovery(note: &VerificationNote) -> String {
         None => "Not measured",
     };
     format!(
-        "{word}: {} was {} before and is {} now.",
-        note.metric,
+        "{word}: {} before, {} now. Measured: {}.",
         percent(note.before),
-        percent(note.after)
+        percent(note.after),
+        note.metric
     )
 }
 

@@ -154,6 +154,18 @@ fn what_waits_for_a_person_comes_before_what_is_open_and_what_is_over() {
 }
 
 #[test]
+fn a_closed_incident_is_listed_by_its_own_end_and_not_by_that_of_its_action() {
+    let listed = |closed, state: &str| {
+        let mut row = row(stored("executing", closed), &states(state));
+        row.state = "not_recovered".to_owned();
+        row.standing().to_owned()
+    };
+    assert_eq!(listed(None, "pending"), "pending");
+    assert_eq!(listed(Some(NOW), "succeeded"), "not_recovered");
+    assert_eq!(listed(Some(NOW), "in_doubt"), "in_doubt");
+}
+
+#[test]
 fn a_cleared_proposal_is_shown_with_its_action_and_every_rule() {
     let incident = shown(record());
     let verdict = incident.verdict.unwrap();
@@ -272,7 +284,7 @@ fn the_measured_recovery_is_said_with_both_numbers() {
     let incident = shown(over);
     assert_eq!(
         incident.recovery.as_deref(),
-        Some("Recovered: the share of failing requests was 38.0 % before and is 0.2 % now.")
+        Some("Recovered: 38.0 % before, 0.2 % now. Measured: the share of failing requests.")
     );
     assert_eq!(incident.timeline[0].kind, "alert");
 }

@@ -6,7 +6,8 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use super::view::{Action, BarFacts, Inbox, Incident};
+use super::document::Document;
+use super::view::{Action, BarFacts, DryRun, Inbox, Incident};
 
 /// A future of the seam.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, Problem>> + Send + 'a>>;
@@ -114,6 +115,8 @@ pub trait Backend: Send + Sync {
     fn actions(&self) -> Reply<'_, Vec<Action>>;
     /// One action.
     fn action<'a>(&'a self, id: &'a str) -> Reply<'a, Option<Action>>;
+    /// What performing a document would do now. Changes nothing.
+    fn dry_run<'a>(&'a self, document: &'a Document) -> Reply<'a, DryRun>;
     /// Hands a decision to the guard. `Ok` only if it is recorded.
     fn decide(&self, decision: Decision) -> Reply<'_, ()>;
     /// The policy's name for the person of a local account, if the policy knows one.

@@ -1,14 +1,66 @@
 //! From a posted form to a decision at the guard, and back to a page that shows what is recorded.
 
 use axum::response::Response;
+use serde::Deserialize;
 
 use super::backend::{Decision, Problem, Verb};
+use super::chrome::Chrome;
 use super::document::Document;
 use super::form::Posted;
 use super::outcomes::{Kept, Outcome};
 use super::pages::message::Failure;
 use super::view::Action;
 use super::{Console, Visit, see_other};
+
+/// Address of an action's pages: which form led there.
+#[derive(Debug, Deserialize)]
+pub struct After {
+    done: Option<String>,
+}
+
+/// What both pages of an action are made of.
+pub(crate) struct Opened {
+    /// Around the page.
+    pub chrome: Chrome,
+    /// The record.
+    pub action: Action,
+    /// Its canonical bytes, read.
+    pub document: Document,
+    /// What became of the form that led here.
+    pub outcome: Option<Outcome>,
+}
+
+/// Reads an action for one of its pages, whose CLI twin is `twin` and the id.
+pub(crate) async fn open(
+    console: &Console,
+    visit: &Visit,
+    id: &str,
+    after: After,
+    twin: &str,
+) -> Result<Opened, Failure> {
+    let (action, document) = read(console, id).await?;
+    let mut chrome = console.chrome(visit, "approvals").await;
+    chrome.live = Some(format!("action:{}", action.id));
+    chrome.twin = format!("{twin} {}", action.id);
+    let outcome = after
+        .done
+        .and_then(|nonce| console.outcomes().find(&visit.key(), &nonce));
+    Ok(Opened {
+        chrome,
+        action,
+        document,
+        outcome,
+    })
+}
+
+/// An action and its canonical bytes, which must belong together.
+async fn read(console: &Console, id: &str) -> Result<(Action, Document), Failure> {
+    let action = console.backend().action(id).await?;
+    let action = action.ok_or(Failure::NotFound)?;
+    let document = Document::read(&action.document, &action.digest)
+        .map_err(|error| Problem::new("digest_mismatch", error.to_string()))?;
+    Ok((action, document))
+}
 
 /// Hands the form on, keeps what became of it, and leads to the page that says so.
 pub(crate) async fn decide(

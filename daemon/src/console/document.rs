@@ -34,8 +34,8 @@ pub struct Document {
     pub params: Vec<Param>,
     /// The incident it names, if the id is well formed.
     pub incident: Option<String>,
-    from: Option<String>,
-    to: Option<String>,
+    /// The change as an executor gets it.
+    pub change: Value,
 }
 
 impl Document {
@@ -65,28 +65,33 @@ impl Document {
             target_name: text("/target/name").ok_or(Error::Malformed)?,
             params: params(change),
             incident: text("/change/incident").filter(|id| id.parse::<IncidentId>().is_ok()),
-            from: change.get("from").map(spelled),
-            to: change.get("to").map(spelled),
+            change: Value::Object(change.clone()),
         })
     }
 
     /// The sentence with the verb, the target and the values that change.
     #[must_use]
     pub fn sentence(&self) -> String {
+        self.sentence_with(self.change.get("from"), self.change.get("to"))
+    }
+
+    /// As [`Document::sentence`], with other values: those of the way back.
+    #[must_use]
+    pub fn sentence_with(&self, from: Option<&Value>, to: Option<&Value>) -> String {
         let verb = words::verb(&self.action);
-        match (&self.from, &self.to) {
-            (Some(from), Some(to)) => {
-                format!("{verb} {} from {from} to {to}", self.target_name)
-            }
-            (None, Some(to)) => format!("{verb} {} to {to}", self.target_name),
-            _ => format!("{verb} {}", self.target_name),
+        let target = &self.target_name;
+        match (from.map(spelled), to.map(spelled)) {
+            (Some(from), Some(to)) => format!("{verb} {target} from {from} to {to}"),
+            (None, Some(to)) => format!("{verb} {target} to {to}"),
+            _ => format!("{verb} {target}"),
         }
     }
 
     /// The undo plan that the document itself gives.
     #[must_use]
     pub fn undo(&self) -> String {
-        match (&self.from, &self.to) {
+        let value = |name| self.change.get(name).map(spelled);
+        match (value("from"), value("to")) {
             (Some(from), Some(to)) => {
                 format!(
                     "The inverse action, from {to} back to {from}, with an approval of its own."
@@ -121,10 +126,25 @@ fn params(change: &Map<String, Value>) -> Vec<Param> {
     rows
 }
 
-fn spelled(value: &Value) -> String {
+/// A value as a person reads it.
+pub(super) fn spelled(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+impl Document {
+    /// A document for a test that has no signed bytes.
+    pub(super) fn of(action: &str, target: &str, change: Value) -> Self {
+        let bytes = serde_json::json!({
+            "action": action, "change": change,
+            "target": {"name": target, "namespace": "default"}, "v": 1,
+        })
+        .to_string();
+        let digest = data_encoding::BASE64URL_NOPAD.encode(&Sha256::digest(bytes.as_bytes()));
+        Self::read(&bytes, &digest).expect("the bytes are a document")
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use policies::model::Millis;
 use sha2::{Digest, Sha256};
 
 use super::backend::{Backend, Decision, Postmortem, Problem, Reply, Verb};
+use super::document::Document;
 use super::view::*;
 
 /// The time of every fixture.
@@ -40,6 +41,7 @@ pub(crate) struct Site {
     pub actions: Mutex<Vec<Action>>,
     pub refusal: Mutex<Option<Problem>>,
     pub decisions: Mutex<Vec<Decision>>,
+    pub dry_run: Mutex<Option<Problem>>,
     pub bar: BarFacts,
 }
 
@@ -80,6 +82,15 @@ impl Backend for Site {
         Box::pin(async move {
             let actions = self.actions.lock().unwrap();
             Ok(actions.iter().find(|a| a.id == id).cloned())
+        })
+    }
+
+    fn dry_run<'a>(&'a self, _document: &'a Document) -> Reply<'a, DryRun> {
+        Box::pin(async {
+            match self.dry_run.lock().unwrap().clone() {
+                Some(problem) => Err(problem),
+                None => Ok(dry_run("")),
+            }
         })
     }
 
@@ -271,6 +282,16 @@ fn evidence(id: u32, tool: &str, text: &str) -> EvidenceItem {
     }
 }
 
+/// What a dry run says.
+pub(crate) fn dry_run(text: &str) -> DryRun {
+    DryRun::Seen {
+        now: Some(format!("1.8.0{text}")),
+        after: Some(format!("1.7.2{text}")),
+        effect: format!("The release link is replaced; the supervisor restarts it. {text}"),
+        inverse: Some(format!("Roll back checkout from 1.7.2 to 1.8.0{text}")),
+    }
+}
+
 /// An action in a state.
 pub(crate) fn action(id: &str, state: &str, text: &str) -> Action {
     let document = serde_json::json!({
@@ -308,10 +329,18 @@ pub(crate) fn action(id: &str, state: &str, text: &str) -> Action {
         audit_index: Some(812),
         context: ActionContext {
             checks: checks(text),
-            undo: None,
-            executor: Some(format!("symlink checkout-release{text}")),
-            blast: Some("checkout-1 and checkout-2 restart, one after the other".to_owned()),
+            ground: hypotheses(text).into_iter().next(),
+            cites: vec![cite(2, Some(1))],
+            executor: Some(format!(
+                "rollback-checkout{text}, which moves the link /srv/current"
+            )),
+            limit_s: Some(120),
+            blast: vec![
+                "Runs as checkout-1, checkout-2.".to_owned(),
+                format!("Called, directly or through others, by web{text}."),
+            ],
             recovery: None,
+            recovered: None,
         },
     }
 }

@@ -20,6 +20,7 @@ mod gate;
 mod notice;
 mod outcomes;
 pub mod pages;
+pub mod reach;
 pub mod records;
 pub mod routes;
 pub mod text;

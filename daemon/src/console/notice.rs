@@ -3,7 +3,6 @@
 
 use super::backend::Verb;
 use super::outcomes::Outcome;
-use super::pages::approval::standing;
 use super::view::Action;
 
 /// A notice above the page.
@@ -33,10 +32,7 @@ pub(crate) fn after_decision(outcome: &Outcome, action: &Action, person: Option<
             Notice {
                 tone: "bad",
                 title: title.to_owned(),
-                recorded: format!(
-                    "No decision of yours was recorded by this. The action is {}.",
-                    super::words::state(&action.state).word
-                ),
+                recorded: "No decision of yours was recorded by this.".to_owned(),
                 detail: problem.detail.clone(),
                 code: problem.code.clone(),
                 fix,
@@ -72,18 +68,13 @@ fn recorded(verb: Verb, action: &Action, person: Option<&str>) -> Notice {
         ),
         (Verb::Revoke, _, "revoked")
         | (Verb::Happened, _, "reconciled_succeeded")
-        | (Verb::DidNotHappen, _, "reconciled_failed") => (
-            "ok",
-            "Recorded",
-            format!("Recorded: {}.", super::words::state(state).word),
-        ),
+        | (Verb::DidNotHappen, _, "reconciled_failed") => {
+            ("ok", "Recorded", "What you said is on record.".to_owned())
+        }
         _ => (
             "warn",
             "The record says something else",
-            format!(
-                "The guard took it, but the action is now {}.",
-                super::words::state(state).word
-            ),
+            "The guard took it, but the action has gone another way since.".to_owned(),
         ),
     };
     let recorded = format!("{recorded}{entry}");
@@ -94,7 +85,8 @@ fn recorded(verb: Verb, action: &Action, person: Option<&str>) -> Notice {
                 if missing == 1 { "person" } else { "people" }
             )
         }
-        _ => standing(action),
+        // Where it stands is the page's to say: that goes on changing, a notice does not.
+        _ => String::new(),
     };
     Notice {
         tone,

@@ -9,7 +9,8 @@ use store::sentinel::Db;
 use super::adapt::{self, ActionStates};
 use super::backend::{Backend, Decision, Postmortem, Problem, Reply, Verb};
 use super::document::Document;
-use super::view::{Action, ActionContext, BarFacts, GuardState, Inbox, Incident};
+use super::reach::Reach;
+use super::view::{Action, ActionContext, BarFacts, DryRun, GuardState, Inbox, Incident};
 use crate::guard::{
     ActionView, DecisionRequest, DelegateHandle, Guard, ReconcileRequest, RevokeRequest,
     TotpRefusal,
@@ -21,6 +22,7 @@ pub struct Records {
     db: Arc<Db>,
     guard: Guard,
     via: DelegateHandle,
+    reach: Reach,
     model: Box<dyn Fn() -> String + Send + Sync>,
 }
 
@@ -31,18 +33,20 @@ impl std::fmt::Debug for Records {
 }
 
 impl Records {
-    /// Over a store and a guard; `via` is the identity `internal:console`, `model` says in words
-    /// how the model is.
+    /// Over a store and a guard; `via` is the identity `internal:console`, `reach` knows what an
+    /// action would touch, `model` says in words how the model is.
     pub fn new(
         db: Arc<Db>,
         guard: Guard,
         via: DelegateHandle,
+        reach: Reach,
         model: impl Fn() -> String + Send + Sync + 'static,
     ) -> Self {
         Self {
             db,
             guard,
             via,
+            reach,
             model: Box::new(model),
         }
     }
@@ -86,26 +90,18 @@ impl Records {
     /// What core knows about an action beside the guard's record: from the investigation that its
     /// own document names.
     fn context(&self, view: &ActionView) -> Result<ActionContext, Problem> {
-        let id = Document::read(&view.document, &view.digest)
-            .ok()
-            .and_then(|document| document.incident)
-            .and_then(|id| id.parse::<IncidentId>().ok());
+        let Ok(document) = Document::read(&view.document, &view.digest) else {
+            return Ok(ActionContext::default());
+        };
+        let around = self.reach.around(&document);
+        let id = document.incident.and_then(|id| id.parse().ok());
         let record = match id {
             Some(id) => self.record(&id)?,
             None => None,
         };
-        let Some(record) = record else {
-            return Ok(ActionContext::default());
-        };
-        let checks = record
-            .clearances
-            .last()
-            .zip(record.proposal.as_ref())
-            .map(|(clearance, proposal)| adapt::checks(clearance, proposal));
-        Ok(ActionContext {
-            checks: checks.unwrap_or_default(),
-            recovery: record.verification.as_ref().map(adapt::recovery),
-            ..ActionContext::default()
+        Ok(match record {
+            Some(record) => adapt::context(&record, around),
+            None => around,
         })
     }
 
@@ -199,6 +195,10 @@ impl Backend for Records {
             let view = self.guard.action(id).await?;
             view.map(|view| self.shown(view)).transpose()
         })
+    }
+
+    fn dry_run<'a>(&'a self, document: &'a Document) -> Reply<'a, DryRun> {
+        Box::pin(async move { Ok(self.reach.dry_run(document).await) })
     }
 
     fn decide(&self, decision: Decision) -> Reply<'_, ()> {

@@ -194,6 +194,21 @@ fn approval(html: &str, target: &str) -> String {
 }
 
 #[tokio::test]
+async fn an_approval_whose_dry_run_cannot_be_had_is_still_shown_and_decided() {
+    let box7 = Box7::new().await;
+    let cookies = box7.log_in("a-approver").await;
+    let html = box7.page("/approvals/act_1", &cookies).await;
+    assert!(html.contains("the supervisor restarts it"));
+    *box7.site.dry_run.lock().unwrap() = Some(Problem::new("no_worker", "none starts"));
+    let html = box7.page("/approvals/act_1", &cookies).await;
+    assert!(html.contains("no_worker") && html.contains("none starts"));
+    let form = approval(&html, "checkout");
+    let response = box7.post(APPROVE, &cookies, &form).await;
+    let html = box7.page(location(&response), &cookies).await;
+    assert!(html.contains("Approval recorded"));
+}
+
+#[tokio::test]
 async fn an_approver_logs_in_reads_and_approves_without_any_script() {
     let box7 = Box7::new().await;
     let cookies = box7.log_in("a-approver").await;
@@ -260,7 +275,7 @@ async fn an_action_in_doubt_asks_a_person_what_happened() {
     let response = box7.post(path, &cookies, &form).await;
     let page = box7.page(location(&response), &cookies).await;
     assert!(
-        page.contains("Recorded: reconciled: it did not happen."),
+        page.contains("A person looked and recorded that it did not happen."),
         "{page}"
     );
     assert!(!page.contains("/reconcile"), "the form is offered again");

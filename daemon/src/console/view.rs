@@ -32,6 +32,19 @@ pub struct IncidentRow {
     pub action: Option<ActionLink>,
 }
 
+impl IncidentRow {
+    /// The state that a list shows: what became of the action while the incident is open or the
+    /// action in doubt, else how the incident itself ended. A performed action is no recovery.
+    #[must_use]
+    pub fn standing(&self) -> &str {
+        let action = self.action.as_ref().map(|action| action.state.as_str());
+        match (self.closed_at, action) {
+            (None, Some(state)) | (_, Some(state @ "in_doubt")) => state,
+            _ => &self.state,
+        }
+    }
+}
+
 /// An action by its id and state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionLink {
@@ -400,12 +413,41 @@ pub struct Action {
 pub struct ActionContext {
     /// Interlocks with their verdicts.
     pub checks: Vec<Check>,
-    /// How to undo it.
-    pub undo: Option<String>,
-    /// The executor.
+    /// The hypothesis that the action follows from, with its evidence.
+    pub ground: Option<Hypothesis>,
+    /// Evidence that the proposal cites.
+    pub cites: Vec<Cite>,
+    /// The executor and what it does.
     pub executor: Option<String>,
-    /// What else it touches.
-    pub blast: Option<String>,
+    /// How long the effect may take, in seconds.
+    pub limit_s: Option<i64>,
+    /// What may notice it, in sentences.
+    pub blast: Vec<String>,
     /// The measured recovery.
     pub recovery: Option<String>,
+    /// Whether it helped, if that could be measured.
+    pub recovered: Option<bool>,
+}
+
+/// What an executor says that an action would do now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DryRun {
+    /// It looked.
+    Seen {
+        /// What is in force now, if there is something to read.
+        now: Option<String>,
+        /// What would be in force after it.
+        after: Option<String>,
+        /// What happens around it, one sentence.
+        effect: String,
+        /// The action that leads back, as a sentence.
+        inverse: Option<String>,
+    },
+    /// It could not look, or the target does not allow the change.
+    Failed {
+        /// Stable code.
+        code: String,
+        /// What happened.
+        detail: String,
+    },
 }

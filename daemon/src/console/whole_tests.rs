@@ -5,17 +5,20 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use axum::body::Body;
 use policies::canon::Value;
-use policies::guard::{Reading, totp};
+use policies::guard::{Policy, Reading, totp};
 use policies::model::Target;
 use store::logins::Logins;
 use store::sentinel::Db;
 use tower::ServiceExt;
 
+use super::reach::Reach;
 use super::records::Records;
 use super::tests::{Cookies, PASSWORD, body, field_of, get, location, post, token_of};
 use super::*;
+use crate::executors::ExecutorSpec;
 use crate::guard::{AgentHandle, Clock, DelegateHandle, Guard, GuardOptions, ProposeRequest};
 use crate::identity::{Enrolled, Role};
+use crate::jobs::{Scheduler, SchedulerOptions, WorkerExe};
 
 const POLICY: &str = r#"
 version = 1
@@ -40,6 +43,41 @@ effect_timeout_s = 120
 target = { namespace = { type = "name" }, name = { type = "name" } }
 change = { incident = { type = "id" }, deploy = { type = "id" }, from = { type = "id" }, to = { type = "id" } }
 "#;
+
+const CONFIG: &str = r#"
+[sources.topology]
+kind = "topology"
+edges = ["web->checkout"]
+[executors.rollback-checkout]
+kind = "symlink"
+action = "rollback"
+target = "checkout"
+link = "/nowhere/current"
+releases = "/nowhere/releases"
+probe = { service = "checkout", metric = "requests", label = "code", bad_prefix = "5", max_ratio = 0.02, window = "5s" }
+"#;
+
+/// The site of the configuration, on a box where no worker starts.
+fn reach() -> Reach {
+    let loaded = crate::config::load_text("sentinel.toml", CONFIG);
+    let config = loaded
+        .config
+        .unwrap_or_else(|| panic!("{:?}", loaded.problems));
+    let executors = config.executors.iter();
+    let scheduler = Scheduler::new(SchedulerOptions {
+        exe: WorkerExe {
+            path: "/nowhere/sentinel".into(),
+            args: Vec::new(),
+        },
+        clock: Arc::new(|| Millis(0)),
+        sources: BTreeMap::new(),
+        executors: executors
+            .map(|(name, e)| (name.clone(), ExecutorSpec::configured(name, e)))
+            .collect(),
+        observer: Arc::new(|_| {}),
+    });
+    Reach::new(&config, Policy::parse(POLICY).unwrap(), scheduler.unwrap())
+}
 
 /// A box with its own clock, which only moves when told.
 struct Whole {
@@ -77,7 +115,9 @@ impl Whole {
         let identity =
             Identity::new(logins, Arc::new(guard.clone()), "plant-7".to_owned()).unwrap();
         let via = DelegateHandle::internal("console");
-        let backend = Records::new(db, guard.clone(), via, || "none: rules only".to_owned());
+        let backend = Records::new(db, guard.clone(), via, reach(), || {
+            "none: rules only".to_owned()
+        });
         let clock = Arc::clone(&time);
         let now = move || Millis(clock.load(Ordering::SeqCst));
         let router = router(ConsoleOptions {
@@ -218,11 +258,30 @@ async fn an_approval_through_the_forms_is_on_record_at_the_guard() {
     let form = format!("form={}&reason=wrong+release", token_of(&page, &revoke));
     let page = whole.send(&revoke, &mut cookies, &form).await;
     assert!(
-        page.contains("Recorded: revoked, nothing was done."),
+        page.contains("What you said is on record. Audit entry")
+            && page.contains("The approval was taken back before it was used."),
         "{page}"
     );
     let view = whole.guard.action(&id).await.unwrap().unwrap();
     assert_eq!(view.state, "revoked");
+}
+
+#[tokio::test]
+async fn an_approval_shows_what_the_configuration_and_the_policy_say_around_it() {
+    let whole = Whole::new();
+    let secret = whole.add("alice").await;
+    let mut cookies = whole.log_in("alice", &secret).await;
+    let id = whole.propose("1.7.2").await;
+    let page = whole.page(&format!("/approvals/{id}"), &mut cookies).await;
+    for words in [
+        "rollback-checkout, which moves the link /nowhere/current",
+        "120 s from its start",
+        "Called, directly or through others, by web.",
+        "no_worker",
+        "Approve exactly this",
+    ] {
+        assert!(page.contains(words), "{words} in {page}");
+    }
 }
 
 #[tokio::test]

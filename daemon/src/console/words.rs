@@ -96,7 +96,7 @@ pub fn verb(action: &str) -> String {
 #[must_use]
 pub fn standing(state: &str) -> &'static str {
     match state {
-        "pending" => "Nothing has been done. It waits for a person.",
+        "pending" => "Nothing has been done yet.",
         "approved" => "Approved; not started.",
         "issued" => "Approved; the executor has collected its permission and has not used it.",
         "spent" => "The permission is used; the effect is under way or about to begin.",

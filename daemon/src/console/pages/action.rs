@@ -3,12 +3,12 @@
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
-use serde::Deserialize;
 
 use super::approval::standing;
 use super::message::Failure;
-use crate::console::backend::{Problem, Verb};
+use crate::console::backend::Verb;
 use crate::console::chrome::Chrome;
+use crate::console::deciding::{After, Opened};
 use crate::console::document::Document;
 use crate::console::form::Posted;
 use crate::console::notice::{self, Notice};
@@ -92,8 +92,8 @@ pub fn steps(action: &Action) -> Vec<Step> {
         },
     ];
     steps.push(ended(action));
-    if let Some(recovery) = &action.context.recovery {
-        steps.push(done("Probe", String::new(), recovery.clone()));
+    if action.context.recovery.is_some() {
+        steps.push(probed(action.context.recovered));
     }
     steps
 }
@@ -137,7 +137,10 @@ fn decided(action: &Action) -> Step {
 }
 
 fn ended(action: &Action) -> Step {
-    let text = action.outcome.clone().unwrap_or_default();
+    let text = action.outcome.clone();
+    let text = text
+        .filter(|outcome| *outcome != action.state)
+        .unwrap_or_default();
     match action.state.as_str() {
         "succeeded" | "reconciled_succeeded" => done("Outcome: succeeded", String::new(), text),
         "failed" | "reconciled_failed" => bad("Outcome: failed", String::new(), text),
@@ -147,6 +150,20 @@ fn ended(action: &Action) -> Step {
             ..bad("Outcome: in doubt", String::new(), text)
         },
         _ => open("Outcome"),
+    }
+}
+
+/// What was measured is said at the head of the page; the step says how it came out.
+fn probed(recovered: Option<bool>) -> Step {
+    let text = String::new();
+    match recovered {
+        Some(true) => done("Probe: recovered", String::new(), text),
+        Some(false) => bad("Probe: not fixed", String::new(), text),
+        None => Step {
+            tone: "warn",
+            icon: "warn",
+            ..bad("Probe: not measured", String::new(), text)
+        },
     }
 }
 
@@ -223,12 +240,6 @@ fn offer(console: &Console, visit: &Visit, action: &Action) -> Result<Offer, Fai
     })
 }
 
-/// Address of the page.
-#[derive(Debug, Deserialize)]
-pub struct After {
-    done: Option<String>,
-}
-
 /// Answers the page.
 ///
 /// # Errors
@@ -239,19 +250,13 @@ pub async fn get(
     Path(id): Path<String>,
     Query(after): Query<After>,
 ) -> Result<Response, Failure> {
-    let action = console
-        .backend()
-        .action(&id)
-        .await?
-        .ok_or(Failure::NotFound)?;
-    let document = Document::read(&action.document, &action.digest)
-        .map_err(|error| Problem::new("digest_mismatch", error.to_string()))?;
-    let mut chrome = console.chrome(&visit, "approvals").await;
-    chrome.live = Some(format!("action:{}", action.id));
-    chrome.twin = format!("sentinel action show {}", action.id);
-    let outcome = after
-        .done
-        .and_then(|nonce| console.outcomes().find(&visit.key(), &nonce));
+    let opened = deciding::open(&console, &visit, &id, after, "sentinel action show").await?;
+    let Opened {
+        chrome,
+        action,
+        document,
+        outcome,
+    } = opened;
     let notice = outcome
         .as_ref()
         .map(|outcome| notice::after_decision(outcome, &action, None));

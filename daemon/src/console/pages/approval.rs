@@ -3,16 +3,16 @@
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
-use serde::Deserialize;
 
 use super::message::Failure;
-use crate::console::backend::{Problem, Verb};
+use crate::console::backend::Verb;
 use crate::console::chrome::Chrome;
+use crate::console::deciding::{After, Opened};
 use crate::console::document::Document;
 use crate::console::form::Posted;
 use crate::console::notice::{self, Notice};
 use crate::console::outcomes::Kept;
-use crate::console::view::{Action, Check};
+use crate::console::view::{Action, Check, DryRun};
 use crate::console::{Console, Visit, clock, deciding, html, words};
 use crate::identity::Role;
 
@@ -51,6 +51,8 @@ pub struct Page<'a> {
     pub kept: Kept,
     /// Forms, or the reason for none.
     pub decide: Decide,
+    /// What the executor says, as long as the action may still be performed.
+    pub dry_run: Option<DryRun>,
 }
 
 impl Page<'_> {
@@ -79,7 +81,9 @@ impl Page<'_> {
 #[must_use]
 pub fn standing(action: &Action) -> String {
     let open = match action.state.as_str() {
-        "pending" => action.expires_at.map(|at| ("Waits until", at)),
+        "pending" => action
+            .expires_at
+            .map(|at| ("It waits for a decision until", at)),
         "approved" | "issued" => action.approval_expires_at.map(|at| ("Usable until", at)),
         _ => None,
     };
@@ -95,10 +99,7 @@ pub fn standing(action: &Action) -> String {
 #[must_use]
 pub fn closed(action: &Action, chrome: &Chrome, person: Option<&str>) -> Option<String> {
     if action.state != "pending" {
-        return Some(format!(
-            "{} A decision is not possible any more.",
-            words::standing(&action.state)
-        ));
+        return Some("It does not wait for a decision any more.".to_owned());
     }
     if !chrome.is(Role::Approver) {
         return Some(
@@ -117,12 +118,6 @@ pub fn closed(action: &Action, chrome: &Chrome, person: Option<&str>) -> Option<
     None
 }
 
-/// Address of the page.
-#[derive(Debug, Deserialize)]
-pub struct After {
-    done: Option<String>,
-}
-
 /// Answers the page.
 ///
 /// # Errors
@@ -133,19 +128,18 @@ pub async fn get(
     Path(id): Path<String>,
     Query(after): Query<After>,
 ) -> Result<Response, Failure> {
-    let action = console
-        .backend()
-        .action(&id)
-        .await?
-        .ok_or(Failure::NotFound)?;
-    let document = Document::read(&action.document, &action.digest)
-        .map_err(|error| Problem::new("digest_mismatch", error.to_string()))?;
+    let opened = deciding::open(&console, &visit, &id, after, "sentinel approval show").await?;
+    let Opened {
+        chrome,
+        action,
+        document,
+        outcome,
+    } = opened;
     let person = console.backend().person_of(visit.name()).await?;
-    let mut chrome = console.chrome(&visit, "approvals").await;
-    chrome.twin = format!("sentinel approval show {}", action.id);
-    let outcome = after
-        .done
-        .and_then(|nonce| console.outcomes().find(&visit.key(), &nonce));
+    let dry_run = match action.state.as_str() {
+        "pending" | "approved" | "issued" => Some(dry_run(&console, &document).await),
+        _ => None,
+    };
     let decide = match closed(&action, &chrome, person.as_deref()) {
         Some(why) => Decide::Closed { why },
         None => Decide::Offer {
@@ -153,8 +147,6 @@ pub async fn get(
             deny_form: console.form(&visit, &format!("/approvals/{}/deny", action.id))?,
         },
     };
-    // A page with forms is exchanged only where its state is shown: what a person is typing stays.
-    chrome.live = Some(format!("action:{}", action.id));
     let notice = outcome
         .as_ref()
         .map(|outcome| notice::after_decision(outcome, &action, person.as_deref()));
@@ -164,8 +156,18 @@ pub async fn get(
         notice,
         kept: outcome.map(|outcome| outcome.kept).unwrap_or_default(),
         decide,
+        dry_run,
         action: &action,
         document: &document,
+    })
+}
+
+/// A dry run that cannot be had is shown as one that failed: it takes nothing else off the page.
+async fn dry_run(console: &Console, document: &Document) -> DryRun {
+    let seen = console.backend().dry_run(document).await;
+    seen.unwrap_or_else(|problem| DryRun::Failed {
+        code: problem.code,
+        detail: problem.detail,
     })
 }
 

@@ -46,7 +46,13 @@ impl<'a> Page<'a> {
             };
             (format!("/approvals/{}", action.id), label)
         } else {
-            (format!("/actions/{}", action.id), "Follow the action")
+            let over = self.incident.row.closed_at.is_some();
+            let label = if over {
+                "See the action"
+            } else {
+                "Follow the action"
+            };
+            (format!("/actions/{}", action.id), label)
         })
     }
 

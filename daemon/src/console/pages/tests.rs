@@ -10,7 +10,7 @@ use crate::console::document::Document;
 use crate::console::fixtures::{self, HOSTILE, NOW};
 use crate::console::notice;
 use crate::console::outcomes::{Kept, Outcome};
-use crate::console::view::{BarFacts, GuardState, Inbox};
+use crate::console::view::{Action, ActionContext, BarFacts, DryRun, GuardState, Inbox};
 use crate::identity::Role;
 
 fn chrome(text: &str) -> Chrome {
@@ -46,10 +46,19 @@ fn chrome(text: &str) -> Chrome {
 }
 
 fn approval_page(state: &str, text: &str, outcome: Option<&Outcome>) -> String {
-    let chrome = chrome(text);
     let action = fixtures::action("act_1", state, text);
+    approval_of(&action, text, outcome, Some(fixtures::dry_run(text)))
+}
+
+fn approval_of(
+    action: &Action,
+    text: &str,
+    outcome: Option<&Outcome>,
+    dry_run: Option<DryRun>,
+) -> String {
+    let chrome = chrome(text);
     let document = Document::read(&action.document, &action.digest).unwrap();
-    let decide = match approval::closed(&action, &chrome, Some("alice")) {
+    let decide = match approval::closed(action, &chrome, Some("alice")) {
         Some(why) => approval::Decide::Closed { why },
         None => approval::Decide::Offer {
             approve_form: "form-token".to_owned(),
@@ -58,18 +67,29 @@ fn approval_page(state: &str, text: &str, outcome: Option<&Outcome>) -> String {
     };
     approval::Page {
         chrome: &chrome,
-        standing: approval::standing(&action),
-        notice: outcome.map(|o| notice::after_decision(o, &action, Some("alice"))),
+        standing: approval::standing(action),
+        notice: outcome.map(|o| notice::after_decision(o, action, Some("alice"))),
         kept: Kept {
             target: text.to_owned(),
             reason: text.to_owned(),
         },
         decide,
-        action: &action,
+        dry_run,
+        action,
         document: &document,
     }
     .render()
     .unwrap()
+}
+
+/// An approval whose dry run failed.
+fn approval_unseen(text: &str) -> String {
+    let action = fixtures::action("act_1", "pending", text);
+    let failed = DryRun::Failed {
+        code: format!("changed_since{text}"),
+        detail: format!("`1.8.0` was to be replaced, but `1.9.0` is there {text}"),
+    };
+    approval_of(&action, text, None, Some(failed))
 }
 
 fn action_page(state: &str, text: &str) -> String {
@@ -153,6 +173,7 @@ fn all(text: &str) -> Vec<(&'static str, String)> {
         ("incident", incident_page(text)),
         ("approvals", approvals_page(&["pending", "denied"], text)),
         ("approval", approval_page("pending", text, Some(&refused))),
+        ("approval unseen", approval_unseen(text)),
         ("approval closed", approval_page("in_doubt", text, None)),
         ("action", action_page("succeeded", text)),
         ("login", login_page(text)),
@@ -275,6 +296,128 @@ fn the_approval_page_shows_every_parameter_whole() {
     for field in ["digest", "decision_nonce", "target", "totp", "reason"] {
         assert!(html.contains(&format!("name=\"{field}\"")), "{field}");
     }
+}
+
+/// What a row of a list of facts says, without its tags.
+fn row<'a>(html: &'a str, name: &str) -> &'a str {
+    let rest = html.split(&format!("<dt>{name}</dt>")).nth(1);
+    let row = rest.unwrap_or_else(|| panic!("there is no row {name}"));
+    row.split("</dd>").next().unwrap()
+}
+
+/// console 6.5
+#[test]
+fn the_approval_page_says_who_performs_it_for_how_long_and_who_may_notice() {
+    let html = approval_page("pending", "", None);
+    assert!(row(&html, "Done by").contains("rollback-checkout"));
+    assert!(row(&html, "Time limit").contains("120 s from its start"));
+    assert!(row(&html, "Blast radius").contains("Runs as checkout-1, checkout-2."));
+    assert!(row(&html, "Blast radius").contains("by web."));
+    let mut bare = fixtures::action("act_1", "pending", "");
+    bare.context = ActionContext::default();
+    let html = approval_of(&bare, "", None, None);
+    assert!(row(&html, "Done by").contains("no executor of this site"));
+    assert!(row(&html, "Time limit").contains("the policy does not know"));
+    assert!(row(&html, "Blast radius").contains("not known"));
+}
+
+#[test]
+fn the_approval_page_leads_to_the_evidence_for_and_against_it() {
+    let mut action = fixtures::action("act_1", "pending", "");
+    if let Some(ground) = &mut action.context.ground {
+        ground.refuting = vec![crate::console::view::Cite {
+            evidence: 7,
+            line: Some(3),
+        }];
+    }
+    let html = approval_of(&action, "", None, None);
+    let why = row(&html, "Why");
+    assert!(why.contains("The failing frame is in a line that the deploy changed."));
+    assert!(why.contains("href=\"/incidents/inc_aaaaaaaaaaaaaaaa#E1-L2\""));
+    assert!(
+        why.contains("Against: <a class=\"cite\" href=\"/incidents/inc_aaaaaaaaaaaaaaaa#E7-L3\"")
+    );
+    assert!(why.contains(
+        "The proposal cites: <a class=\"cite\" href=\"/incidents/inc_aaaaaaaaaaaaaaaa#E2-L1\""
+    ));
+}
+
+#[test]
+fn the_approval_page_shows_the_dry_run_with_what_restarts_and_the_way_back() {
+    let html = approval_page("pending", "", None);
+    let dry_run = row(&html, "Dry run");
+    for words in [
+        "<bdi>1.8.0</bdi>",
+        "<bdi>1.7.2</bdi>",
+        "the supervisor restarts it",
+        "The way back: <bdi>Roll back checkout from 1.7.2 to 1.8.0</bdi>",
+    ] {
+        assert!(dry_run.contains(words), "{words} in {dry_run}");
+    }
+}
+
+#[test]
+fn a_dry_run_that_failed_is_shown_as_such_and_hides_nothing() {
+    let html = approval_unseen("");
+    let dry_run = row(&html, "Dry run");
+    assert!(dry_run.contains("state bad") && dry_run.contains("failed"));
+    assert!(dry_run.contains("but `1.9.0` is there"));
+    assert!(dry_run.contains("changed_since"));
+    let whole = approval_page("pending", "", None);
+    for name in [
+        "Target",
+        "Blast radius",
+        "Preconditions",
+        "Why",
+        "To undo it",
+        "Done by",
+        "Digest",
+    ] {
+        assert_eq!(row(&html, name), row(&whole, name), "{name}");
+    }
+    assert!(html.contains("name=\"totp\"") && html.contains("Approve exactly this"));
+}
+
+#[test]
+fn a_refusal_says_where_the_action_stands_in_a_sentence() {
+    let refused = Outcome {
+        verb: Verb::Approve,
+        problem: Some(Problem::new("evidence_invalid", "the code is wrong")),
+        kept: Kept::default(),
+    };
+    let html = approval_page("pending", "", Some(&refused));
+    assert!(html.contains("<p>No decision of yours was recorded by this.</p>"));
+    assert!(html.contains("Nothing has been done yet. It waits for a decision until 2026-"));
+    assert!(!html.contains("The action is "));
+}
+
+/// The notice stays as it was while the state on the page goes on.
+#[test]
+fn the_notice_after_a_decision_does_not_say_where_the_action_stands() {
+    let approved = Outcome {
+        verb: Verb::Approve,
+        problem: None,
+        kept: Kept::default(),
+    };
+    let html = approval_page("approved", "", Some(&approved));
+    let notice = html.split("notice-title").nth(2).unwrap();
+    let notice = notice.split("</section>").next().unwrap();
+    assert!(!notice.contains("not started"), "{notice}");
+    assert!(html.contains("See what became of it"));
+    assert!(!html.contains("Before you decide"));
+}
+
+#[test]
+fn a_probe_that_measured_no_recovery_is_no_success() {
+    let steps = |recovered| {
+        let mut action = fixtures::action("act_1", "succeeded", "");
+        action.context.recovery = Some("38.0 % before, 37.0 % now.".to_owned());
+        action.context.recovered = recovered;
+        action::steps(&action).pop().unwrap()
+    };
+    assert_eq!(steps(Some(true)).tone, "ok");
+    assert_eq!(steps(Some(false)).tone, "bad");
+    assert_eq!(steps(None).tone, "warn");
 }
 
 #[test]
