@@ -10,6 +10,8 @@
 //! each source, and [`joined`] reads the segments of one prompt as one text.
 
 pub(crate) mod joined;
+// The lists are read by the line, and one word a line would make them unreadable.
+#[rustfmt::skip]
 mod lexicon;
 mod phrases;
 mod request;
