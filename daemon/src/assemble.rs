@@ -269,6 +269,15 @@ async fn listen(address: SocketAddr, app: Router) -> Result<SocketAddr, Error> {
     Ok(address)
 }
 
+/// The keys `guard-kek` and `redact-key`; made only for a folder that holds no data yet.
+fn own_keys(dir: &Path) -> Result<([u8; 32], [u8; 32]), Error> {
+    let has_data = ["guard.db", "sentinel.db", "anchor/head"]
+        .iter()
+        .any(|name| dir.join(name).exists());
+    let own = |name| keys::load_or_make(&dir.join("etc"), name, has_data);
+    Ok((own("guard-kek")?, own("redact-key")?))
+}
+
 /// Starts everything.
 ///
 /// # Errors
@@ -283,11 +292,7 @@ pub async fn start(options: Options) -> Result<Running, Error> {
     let config = configuration(&file.unwrap_or_else(|| dir.join("etc/sentinel.toml")))?;
     let recorder = telemetry::install_recorder().map_err(|e| Error::Other(e.to_string()))?;
     introduce();
-    let has_data = ["guard.db", "sentinel.db", "anchor/head"]
-        .iter()
-        .any(|name| dir.join(name).exists());
-    let kek = keys::load_or_make(&dir.join("etc"), "guard-kek", has_data)?;
-    let redact_key = keys::load_or_make(&dir.join("etc"), "redact-key", has_data)?;
+    let (kek, redact_key) = own_keys(&dir)?;
     let db = open_db(&dir, &redact_key)?;
     let guard = open_guard(&dir, kek).await?;
     let exe = std::env::current_exe().map_err(io("cannot find the program's own file"))?;
