@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use policies::audit::verify::{Request, TrustInput, verify as verify_request};
+use policies::audit::verify::{
+    Outcome, Request, Rule, TrustInput, Verdict, verify as verify_request,
+};
 use serde_json::json;
 
 use super::{Globals, exit, say};
@@ -120,8 +122,37 @@ pub fn verify(globals: &Globals, args: &VerifyArgs) -> u8 {
         say(&verdict.to_json(path.as_deref()).to_string());
     } else {
         say(&verdict.to_line());
+        eprintln!("sentinel: {}", in_words(&verdict));
     }
     verdict.exit()
+}
+
+/// The verdict as a sentence; the line on standard output is for programs.
+fn in_words(verdict: &Verdict) -> String {
+    let rule = verdict.rule.map_or("", Rule::as_str);
+    match (verdict.outcome, rule) {
+        (Outcome::Valid, _) => {
+            let size = verdict.size.unwrap_or(0);
+            format!(
+                "the log is whole and signed by a key of the trust file; its head has {size} entries"
+            )
+        }
+        (Outcome::Input, "no_trust") => {
+            "no trust file was given or found; give one with --trust".to_owned()
+        }
+        (Outcome::Input, "trust_file") => {
+            "the trust file cannot be read, or is no trust file".to_owned()
+        }
+        (Outcome::Input, _) => {
+            format!("a file cannot be read or is not what it should be (rule `{rule}`)")
+        }
+        (Outcome::Untrusted, _) => {
+            format!("the log is whole, but its signer is not trusted (rule `{rule}`)")
+        }
+        (Outcome::Invalid, _) => {
+            format!("the log was changed, cut or put together (rule `{rule}`)")
+        }
+    }
 }
 
 fn configured_trust(args: &VerifyArgs) -> Option<PathBuf> {

@@ -5,6 +5,9 @@ use serde_json::json;
 
 use super::{Globals, exit};
 
+/// The page with the table of the interlocks.
+const INTERLOCK_TABLE: &str = include_str!("../../../docs/interlocks.md");
+
 macro_rules! pages {
     ($($code:literal),+ $(,)?) => {
         /// Every operator-facing code with its page.
@@ -28,8 +31,12 @@ pub fn explain(globals: &Globals, code: &str) -> u8 {
     }
     if let Some(interlock) = INTERLOCKS.iter().find(|i| i.code == wanted) {
         let page = format!(
-            "# {} {}\n\nEscalates when {}\n",
-            interlock.code, interlock.name, interlock.cause
+            "# {} {}\n\n**Cause.** {} The proposal is kept as it is, shown as blocked, and handed over to the people.\n\n\
+             **Fix.** {}.\n",
+            interlock.code,
+            interlock.name,
+            interlock.cause,
+            advice(interlock.code)
         );
         return globals.print(
             "explain",
@@ -48,4 +55,33 @@ pub fn explain(globals: &Globals, code: &str) -> u8 {
         &format!("no page for that code; known are {}", known.join(", ")),
         exit::NOT_FOUND,
     )
+}
+
+/// What to do, from the last column of the documentation's table.
+fn advice(code: &str) -> String {
+    let start = format!("| `{code}` |");
+    let row = INTERLOCK_TABLE
+        .lines()
+        .find(|line| line.starts_with(&start));
+    let cell = row.and_then(|line| line.trim_end_matches(['|', ' ']).rsplit('|').next());
+    let mut text = cell.unwrap_or("").trim().to_owned();
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use policies::interlocks::INTERLOCKS;
+
+    use super::advice;
+
+    #[test]
+    fn every_interlock_has_an_advice() {
+        for interlock in INTERLOCKS {
+            assert!(advice(interlock.code).len() > 8, "{}", interlock.code);
+        }
+        assert_eq!(advice("IL-01"), "Check that a source covers the service");
+    }
 }
