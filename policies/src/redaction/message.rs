@@ -6,7 +6,7 @@ use super::frame::Frame;
 use super::json;
 use super::options::Rules;
 use super::prefix;
-use super::scan::{Hits, byte, run_end, run_start, slice};
+use super::scan::{Hits, run_end, run_start, slice};
 use super::search::{Found, Search, What};
 use super::token::{CLOSE, Minter, OPEN};
 use super::{Finding, Report, cut};
@@ -300,7 +300,8 @@ fn pieces<'a>(message: Message<'_>, spans: &'a [Span]) -> Vec<Piece<'a>> {
     pieces
 }
 
-/// In a JSON record a token outside of a string needs quotes and takes the whole bare value.
+/// In a JSON record a token outside of a string needs quotes and takes the whole bare value or
+/// array.
 fn fit_record(message: Message<'_>, pieces: &mut [Piece<'_>]) {
     let (text, [part]) = (message.text, message.frame.parts.as_slice()) else {
         return;
@@ -313,7 +314,7 @@ fn fit_record(message: Message<'_>, pieces: &mut [Piece<'_>]) {
         .iter_mut()
         .filter(|p| p.start >= start && p.end <= end)
     {
-        if !walk.is_inside(piece.start) && byte(text, piece.start).is_some_and(json::is_bare) {
+        if !walk.is_inside(piece.start) {
             piece.quote = true;
             piece.start = run_start(text, piece.start, piece.start - start, json::is_bare);
             piece.end = run_end(text, piece.end, json::is_bare);

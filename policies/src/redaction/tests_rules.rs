@@ -185,6 +185,7 @@ fn r2_3_4_records_and_fields_keep_their_structure() {
         "{\"a\":{\"password\":12345678},\"b\":true}".to_owned(),
         format!("2026-01-31T08:00:00Z stdout F {{\"card\":{card}}}"),
         format!("{{\"msg\":\"password=\\\"{}\\\" x\",\"b\":1}}", word()),
+        format!("{{\"MESSAGE\":{:?},\"b\":1}}", mail().as_bytes()),
     ] {
         let (out, report) = redact(&text, &key());
         let record = &out[out.find('{').unwrap()..];
