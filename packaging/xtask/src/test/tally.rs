@@ -29,7 +29,10 @@ impl Tally {
     /// failed test, such as one that did not compile, counts as one failure.
     pub(crate) fn read(success: bool, output: &str) -> Self {
         let mut sum = Self::default();
-        for line in output.lines() {
+        // nextest shows what a failed test printed, the line of libtest for that one test too.
+        let is_nextest = |line: &str| line.trim_start().starts_with("Summary [");
+        let nextest = output.lines().any(is_nextest);
+        for line in output.lines().filter(|line| !nextest || is_nextest(line)) {
             let line = line.trim_start();
             let counts = if line.starts_with("Summary [") {
                 line.split_once("run: ").map(|(_, rest)| rest)
@@ -78,6 +81,20 @@ mod tests {
             Tally {
                 passed: 10,
                 failed: 0
+            }
+        );
+    }
+
+    #[test]
+    fn a_failed_test_that_nextest_shows_counts_once() {
+        let shown = "    test result: FAILED. 0 passed; 1 failed; 0 ignored";
+        let output =
+            format!("{shown}\n     Summary [  1.0s] 3 tests run: 2 passed, 1 failed\n{shown}\n");
+        assert_eq!(
+            Tally::read(false, &output),
+            Tally {
+                passed: 2,
+                failed: 1
             }
         );
     }
