@@ -127,6 +127,7 @@ impl Conductor {
             return;
         }
         let (sender, inbox) = mpsc::unbounded_channel();
+        let own = sender.clone();
         actors.insert(id.clone(), sender.clone());
         drop(actors);
         let (conductor, id) = (self.clone(), id.clone());
@@ -134,7 +135,11 @@ impl Conductor {
             if let Err(e) = actor::run(&conductor, &id, sender, inbox).await {
                 tracing::error!(incident.id = %id, error = &e as &dyn std::error::Error, "the incident cannot be taken up");
             }
-            conductor.actors().remove(&id);
+            // Another task may have taken the incident up since this one stopped to listen.
+            let mut actors = conductor.actors();
+            if actors.get(&id).is_some_and(|s| s.same_channel(&own)) {
+                actors.remove(&id);
+            }
         });
     }
 
