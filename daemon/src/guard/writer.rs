@@ -228,7 +228,17 @@ impl Writer {
         }
     }
 
+    /// Stops all changes. After a failure of the disk nothing is tried again in this process: the
+    /// next one checks the whole copy before it serves (guard 8).
     fn block(&mut self, error: &store::guard::Error) {
+        if error.is_disk_failure() {
+            tracing::error!(
+                code = "SN-0216",
+                error = error as &dyn std::error::Error,
+                "the disk failed under the signed log; the process ends"
+            );
+            std::process::abort();
+        }
         tracing::error!(%error, "the guard stops all changes");
         self.db.block(Fault {
             code: Code::AuditBlocked,

@@ -95,6 +95,23 @@ pub enum Error {
     Key,
 }
 
+impl Error {
+    /// True when the disk failed to read, write or sync: what is on it is not known then, and only
+    /// a look at it from the start tells (guard 8).
+    #[must_use]
+    pub fn is_disk_failure(&self) -> bool {
+        /// `EIO`.
+        const IO: i32 = 5;
+        match self {
+            Self::Sqlite(error) => {
+                error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure)
+            }
+            Self::File { source, .. } => source.raw_os_error() == Some(IO),
+            _ => false,
+        }
+    }
+}
+
 /// A state of health found at open or while writing (guard 3.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {

@@ -294,3 +294,21 @@ fn a_spent_capability_is_moved_and_nothing_else() {
     static_assertions::assert_not_impl_any!(super::Receipt: Clone, serde::Serialize, serde::de::DeserializeOwned);
     static_assertions::assert_not_impl_any!(super::EpochKeys: Clone, serde::Serialize, std::fmt::Display);
 }
+
+/// guard 8: fsync is not retried, and a full disk is no failed one.
+#[test]
+fn a_failed_sync_is_a_disk_failure_and_a_full_disk_or_a_missing_file_is_none() {
+    let sqlite = |extended_code| {
+        let error = rusqlite::ffi::Error::new(extended_code);
+        Error::Sqlite(rusqlite::Error::SqliteFailure(error, None))
+    };
+    let file = |code| Error::File {
+        path: "tail".into(),
+        source: std::io::Error::from_raw_os_error(code),
+    };
+    assert!(sqlite(rusqlite::ffi::SQLITE_IOERR_FSYNC).is_disk_failure());
+    assert!(sqlite(rusqlite::ffi::SQLITE_IOERR_WRITE).is_disk_failure());
+    assert!(!sqlite(rusqlite::ffi::SQLITE_FULL).is_disk_failure());
+    assert!(file(5).is_disk_failure());
+    assert!(!file(2).is_disk_failure() && !file(28).is_disk_failure());
+}
